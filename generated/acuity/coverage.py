@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3105",
+        "schemas/known_layers.yaml:3106",
         (
             Way(
-                "schemas/known_layers.yaml:3106",
+                "schemas/known_layers.yaml:3107",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3106", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3107", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1614,16 +1614,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2489",
+        "schemas/known_layers.yaml:2490",
         (
             Way(
-                "schemas/known_layers.yaml:2490",
+                "schemas/known_layers.yaml:2491",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2493", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2494", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2495",
+                        "schemas/known_layers.yaml:2496",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1912,12 +1912,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2837",
-        (Way("schemas/known_layers.yaml:2838", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2838",
+        (Way("schemas/known_layers.yaml:2839", layers=("Swish",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2618",
-        (Way("schemas/known_layers.yaml:2618", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2619",
+        (Way("schemas/known_layers.yaml:2619", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1906",
@@ -1980,18 +1980,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2562",
-        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2563",
+        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1991",
+        "schemas/known_layers.yaml:1992",
         (
             Way(
-                "schemas/known_layers.yaml:1992",
+                "schemas/known_layers.yaml:1993",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1993",
+                        "schemas/known_layers.yaml:1994",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2959,8 +2959,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2830",
-        (Way("schemas/known_layers.yaml:2833", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2831",
+        (Way("schemas/known_layers.yaml:2834", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -3004,10 +3004,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3090",
+        "schemas/known_layers.yaml:3091",
         (
             Way(
-                "schemas/known_layers.yaml:3092",
+                "schemas/known_layers.yaml:3093",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3016,17 +3016,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3093",
+                        "schemas/known_layers.yaml:3094",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3094",
+                        "schemas/known_layers.yaml:3095",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3095",
+                        "schemas/known_layers.yaml:3096",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3035,10 +3035,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpatialTransformer": Entry(
-        "schemas/known_layers.yaml:2675",
+        "schemas/known_layers.yaml:2676",
         (
             Way(
-                "schemas/known_layers.yaml:2677",
+                "schemas/known_layers.yaml:2678",
                 rewrite='told = MatMul(Reshape(bottoms[1], shape=[0, count]), one_hot(6, places))\ntheta = Add(told, numbers([theta_1_1, theta_1_2, theta_1_3, theta_2_1, theta_2_2, theta_2_3], "float32"))\na, b, c, d, e, f = Split(Unsqueeze(theta, axes=[2]), axis=1, split=ones(6))\ns = Sub(Div(reshape(steps_from_zero(rows), [1, rows, 1]), full([1], rows / 2)), full([1], 1.0))\nt = Sub(Div(reshape(steps_from_zero(columns), [1, 1, columns]), full([1], columns / 2)), full([1], 1.0))\nalong = Add(Add(Add(Mul(a, s), Mul(b, t)), c), full([1], 1 / h))\nacross = Add(Add(Add(Mul(d, s), Mul(e, t)), f), full([1], 1 / w))\ngrid = Concat(Unsqueeze(across, axes=[3]), Unsqueeze(along, axes=[3]), axis=3)\ntops[0] = GridSample(bottoms[0], grid, mode="linear", padding_mode="zeros", align_corners=0)',
                 let=(
                     ("h", "bottoms[0].shape[2]"),
@@ -3052,27 +3052,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2689",
+                        "schemas/known_layers.yaml:2690",
                         'transform_type == "affine" and sampler_type == "bilinear"',
                         "transform_type affine and sampler_type bilinear are known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2690",
+                        "schemas/known_layers.yaml:2691",
                         "not de_transform",
                         "what de_transform does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2691",
+                        "schemas/known_layers.yaml:2692",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[1].rank >= 2",
                         "two bottoms are due: an image and its matrix",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2692",
+                        "schemas/known_layers.yaml:2693",
                         "product(bottoms[1].shape[1:]) == count > 0",
                         "the second bottom holds as many numbers as the layer does not fix of six",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2693",
+                        "schemas/known_layers.yaml:2694",
                         "rows > 0 and columns > 0",
                         "output_H and output_W must be positive",
                     ),
@@ -3081,15 +3081,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2605",
+        "schemas/known_layers.yaml:2606",
         (
             Way(
-                "schemas/known_layers.yaml:2607",
+                "schemas/known_layers.yaml:2608",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2613",
+                        "schemas/known_layers.yaml:2614",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3221,10 +3221,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2481",
+        "schemas/known_layers.yaml:2482",
         (
             Way(
-                "schemas/known_layers.yaml:2483",
+                "schemas/known_layers.yaml:2484",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3232,19 +3232,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         (
             Way(
-                "schemas/known_layers.yaml:2556",
+                "schemas/known_layers.yaml:2557",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2558",
+                        "schemas/known_layers.yaml:2559",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3256,14 +3256,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:1979",
         (
             Way(
-                "schemas/known_layers.yaml:1986",
+                "schemas/known_layers.yaml:1987",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1986", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1987", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1988",
+                "schemas/known_layers.yaml:1989",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1988", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1989", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
@@ -3277,6 +3277,11 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "schemas/known_layers.yaml:1984",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:1985",
+                "bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1",
+                "one row tells the size of all images",
             ),
         ),
     ),

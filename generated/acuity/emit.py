@@ -526,9 +526,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3106)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3107)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3106")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3107")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -2738,17 +2738,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2490)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2491)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2493")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2494")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2493")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2494")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2495")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2496")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3209,12 +3209,12 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2838)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2839)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2618)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2619)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
@@ -3332,7 +3332,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2563)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2564)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3353,11 +3353,11 @@ def emit_proposal(
     rois: Value,
     own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1992)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1993)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1993")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1993")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -3475,7 +3475,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3106"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3107"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:333"),
         ),
     ),
@@ -3774,7 +3774,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2490"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2491"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -3833,8 +3833,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2838"),)),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2618"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2839"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2619"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1907"),)),
     caffe_ops.DetectionOutput: Rule(
         (
@@ -3843,8 +3843,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1418"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2563"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1992"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2564"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1993"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:1097"),

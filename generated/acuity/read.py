@@ -1044,7 +1044,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2830)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2831)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1087,7 +1087,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3090)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3091)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1099,12 +1099,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3093",
+            "schemas/known_layers.yaml:3094",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3093",
+            "schemas/known_layers.yaml:3094",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1112,10 +1112,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3094",
+            "schemas/known_layers.yaml:3095",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3095")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3096")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1132,7 +1132,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
-    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2675)."""
+    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2676)."""
     bottoms = r.bottoms
     transform_type = param.transform_type if param.transform_type is not None else "affine"
     sampler_type = param.sampler_type if param.sampler_type is not None else "bilinear"
@@ -1148,36 +1148,36 @@ def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
     if transform_type != "affine":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2689",
+            "schemas/known_layers.yaml:2690",
         )
     if sampler_type != "bilinear":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2689",
+            "schemas/known_layers.yaml:2690",
         )
     if de_transform:
-        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2690")
+        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2691")
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2691")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2692")
     if bottoms[0].rank != 4:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2691")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2692")
     if not bottoms[1].rank >= 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2691")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2692")
     free = (0 if param.theta_1_1 is not None else 1, 0 if param.theta_1_2 is not None else 1, 0 if param.theta_1_3 is not None else 1, 0 if param.theta_2_1 is not None else 1, 0 if param.theta_2_2 is not None else 1, 0 if param.theta_2_3 is not None else 1)
     count = sum(free)
     if not lib.product(bottoms[1].shape[1:]) == count > 0:
         raise Refused(
             "the second bottom holds as many numbers as the layer does not fix of six",
-            "schemas/known_layers.yaml:2692",
+            "schemas/known_layers.yaml:2693",
         )
     h = bottoms[0].shape[2]
     w = bottoms[0].shape[3]
     rows = output_H if param.output_H is not None else h
     columns = output_W if param.output_W is not None else w
     if not rows > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2693")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2694")
     if not columns > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2693")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2694")
     ends = lib.cumulative(free + (0,))
     places = tuple(sum(tuple(1 if end <= i else 0 for end in ends)) for i in range(count))
     told = r.value(
@@ -1249,14 +1249,14 @@ def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2605)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1427,7 +1427,7 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2481)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2482)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1436,17 +1436,17 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2554)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2558")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     r.top(
         0,
         r.value(
@@ -1477,6 +1477,8 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
     if not len(scale) > 0:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
+    if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1985")
     if len(tops) == 1:
         r.top(
             0,
@@ -1823,7 +1825,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2830", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2831", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:250", ("min", "max"), ()),
     "BN": Reader(
         read_bn,
@@ -1833,13 +1835,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3090",
+        "schemas/known_layers.yaml:3091",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
     "SpatialTransformer": Reader(
         read_spatial_transformer,
-        "schemas/known_layers.yaml:2675",
+        "schemas/known_layers.yaml:2676",
         (
             "transform_type",
             "sampler_type",
@@ -1854,7 +1856,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("to_compute_dU",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2605", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ()),
     "Permute": Reader(read_permute, "schemas/known_layers.yaml:1640", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
@@ -1904,10 +1906,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ("scale_filler",),
     ),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:49", (), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2481", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2482", ("axis",), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

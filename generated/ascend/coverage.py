@@ -1904,32 +1904,32 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2320",
-        (Way("schemas/known_layers.yaml:2321", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:2321",
+        (Way("schemas/known_layers.yaml:2322", layers=("Reorg",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2323",
+        "schemas/known_layers.yaml:2324",
         (
             Way(
-                "schemas/known_layers.yaml:2324",
+                "schemas/known_layers.yaml:2325",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2324", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2325", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:3077",
+        "schemas/known_layers.yaml:3078",
         (
             Way(
-                "schemas/known_layers.yaml:3078",
+                "schemas/known_layers.yaml:3079",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3078",
+                        "schemas/known_layers.yaml:3079",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3080",
+                        "schemas/known_layers.yaml:3081",
                         "whole_factors(X.shape[2:], Y.shape[2:])",
                         "a whole factor for each axis",
                     ),
@@ -1948,12 +1948,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2618",
-        (Way("schemas/known_layers.yaml:2618", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2619",
+        (Way("schemas/known_layers.yaml:2619", layers=("ShuffleChannel",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2562",
-        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2563",
+        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1906",
@@ -1987,8 +1987,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2050",
-        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2051",
+        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
     ),
     "caffe.MatrixInverse": Entry("ascend/mapping.yaml:61", (Way("ascend/mapping.yaml:62", layers=("MatrixInverse",)),)),
 }
@@ -2970,29 +2970,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2309",
+        "schemas/known_layers.yaml:2310",
         (
             Way(
-                "schemas/known_layers.yaml:2315",
+                "schemas/known_layers.yaml:2316",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:2315", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2316", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2317",
+                "schemas/known_layers.yaml:2318",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:2317", "not reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2318", "not reverse"),),
             ),
         ),
-        conditions=(Condition("schemas/known_layers.yaml:2313", "stride > 0", "stride is due"),),
+        conditions=(Condition("schemas/known_layers.yaml:2314", "stride > 0", "stride is due"),),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2504",
+        "schemas/known_layers.yaml:2505",
         (
             Way(
-                "schemas/known_layers.yaml:2506",
+                "schemas/known_layers.yaml:2507",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:2507", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2508", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
@@ -3045,15 +3045,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2605",
+        "schemas/known_layers.yaml:2606",
         (
             Way(
-                "schemas/known_layers.yaml:2607",
+                "schemas/known_layers.yaml:2608",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2613",
+                        "schemas/known_layers.yaml:2614",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3063,30 +3063,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3066",
+        "schemas/known_layers.yaml:3067",
         (
             Way(
-                "schemas/known_layers.yaml:3068",
+                "schemas/known_layers.yaml:3069",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, float(factors[0]), float(factors[1])], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("factors", "[stride_h, stride_w] if has(stride_h) else [stride, stride]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3069",
+                        "schemas/known_layers.yaml:3070",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3070",
+                        "schemas/known_layers.yaml:3071",
                         "scale == 1",
                         "what scale other than 1 does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3071",
+                        "schemas/known_layers.yaml:3072",
                         "not has(stride) or not has(stride_h) and not has(stride_w)",
                         "the factor is stride, or stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3072",
+                        "schemas/known_layers.yaml:3073",
                         "has(stride_h) == has(stride_w) and min(factors) > 0",
                         "stride_h and stride_w are due, and positive",
                     ),
@@ -3095,19 +3095,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         (
             Way(
-                "schemas/known_layers.yaml:2556",
+                "schemas/known_layers.yaml:2557",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2558",
+                        "schemas/known_layers.yaml:2559",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3197,14 +3197,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         (
             Way(
-                "schemas/known_layers.yaml:2045",
+                "schemas/known_layers.yaml:2046",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2047",
+                        "schemas/known_layers.yaml:2048",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),

@@ -3183,32 +3183,32 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2321)."""
+    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2322)."""
     e.layer(layers.Reorg(stride=op.blocksize, reverse=False), (input,), tops=(output,))
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2324)."""
+    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2325)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2324")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2325")
     e.layer(layers.Reorg(stride=op.blocksize, reverse=True), (input,), tops=(output,))
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:3078)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:3079)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3078")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3079")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3078")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3079")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3078")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3079")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:3078",
+            "schemas/known_layers.yaml:3079",
         )
     if not lib.whole_factors(X.shape[2:], Y.shape[2:]):
-        raise Refused("a whole factor for each axis", "schemas/known_layers.yaml:3080")
+        raise Refused("a whole factor for each axis", "schemas/known_layers.yaml:3081")
     e.layer(
         layers.Upsample(stride_h=Y.shape[2] // X.shape[2], stride_w=Y.shape[3] // X.shape[3]),
         (X,),
@@ -3235,12 +3235,12 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2618)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2619)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2563)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2564)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3294,7 +3294,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2051)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3710,18 +3710,18 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2321"),)),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2324"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2322"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2325"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:3078"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:3079"),
             Alternative(emit_resize_2, "schemas/known_layers.yaml:1069"),
         ),
     ),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2618"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2563"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2619"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2564"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1907"),)),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1418"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2051"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
     caffe_ops.MatrixInverse: Rule((Alternative(emit_matrix_inverse, "ascend/mapping.yaml:62"),)),
 }

@@ -1096,27 +1096,27 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2309)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2310)."""
     bottom = r.one_bottom()
     reverse = param.reverse if param.reverse is not None else False
     stride = param.stride if param.stride is not None else 2
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2313")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2314")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=stride), (bottom,)))
         return
     if not reverse:
         r.top(0, r.value(hub.SpaceToDepth(blocksize=stride), (bottom,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2309")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2310")
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2504)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2505)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2507")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2508")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -1192,14 +1192,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2605)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1212,23 +1212,23 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3066)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3067)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1.0
     stride = param.stride if param.stride is not None else 2
     stride_h = param.stride_h if param.stride_h is not None else 2
     stride_w = param.stride_w if param.stride_w is not None else 2
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:3069")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:3070")
     if scale != 1:
-        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:3070")
+        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:3071")
     if not (param.stride is None or (param.stride_h is None and param.stride_w is None)):
-        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:3071")
+        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:3072")
     factors = (stride_h, stride_w) if param.stride_h is not None else (stride, stride)
     if (param.stride_h is not None) != (param.stride_w is not None):
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3072")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3073")
     if not min(factors) > 0:
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3072")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3073")
     r.top(
         0,
         r.value(
@@ -1244,17 +1244,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2554)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0625
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2558")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     r.top(
         0,
         r.value(
@@ -1360,13 +1360,13 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2043)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2047")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
     r.top(
         0,
         r.value(
@@ -1725,24 +1725,24 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2309", ("reverse", "stride"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2504", ("axis",), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2310", ("reverse", "stride"), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2505", ("axis",), ()),
     "Interp": Reader(
         read_interp,
         "schemas/known_layers.yaml:1047",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2605", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3066",
+        "schemas/known_layers.yaml:3067",
         ("scale", "stride", "stride_h", "stride_w"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -1775,7 +1775,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),

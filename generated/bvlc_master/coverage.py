@@ -1887,8 +1887,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2837",
-        (Way("schemas/known_layers.yaml:2838", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2838",
+        (Way("schemas/known_layers.yaml:2839", layers=("Swish",)),),
     ),
 }
 
@@ -2815,8 +2815,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2830",
-        (Way("schemas/known_layers.yaml:2833", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2831",
+        (Way("schemas/known_layers.yaml:2834", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(

@@ -3145,7 +3145,7 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2838)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2839)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3551,5 +3551,5 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2838"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2839"),)),
 }

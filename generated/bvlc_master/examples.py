@@ -237,7 +237,7 @@ EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Where", "bvlc/mapping.yaml:1672", "def example(x0: bool[2, 3], x1: float32[2, 3], x2: float32[2, 3]):\n    result = Where(x0, x1, x2)\n    return result"),
     ("Where", "bvlc/mapping.yaml:1672", "def example(x0: bool[2, 3], x1: float32[2, 3], *, c0: float32[] = 1e309):\n    result = Where(x0, c0, x1)\n    return result"),
     ("Where", "bvlc/mapping.yaml:1672", "def example(x0: bool[2, 3], x1: float32[2, 3], *, c0: float32[] = -1e309):\n    result = Where(x0, x1, c0)\n    return result"),
-    ("Swish", "schemas/known_layers.yaml:2837", "def example(x0: float32[2, 3]):\n    result = Swish(x0, alpha=1.5)\n    return result"),
+    ("Swish", "schemas/known_layers.yaml:2838", "def example(x0: float32[2, 3]):\n    result = Swish(x0, alpha=1.5)\n    return result"),
 )
 
 # what they refuse: last, where the condition stands that says no, empty for the whole rule
@@ -1346,7 +1346,7 @@ LAYERS: Final[tuple[LayerExample, ...]] = (
     ),
     LayerExample(
         "Swish",
-        "schemas/known_layers.yaml:2830",
+        "schemas/known_layers.yaml:2831",
         "Swish(float32[2, 3], beta=0.5)",
         layers.Swish(beta=0.5),
         ("float32[2, 3]",),

@@ -1033,7 +1033,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2830)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2831)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1242,7 +1242,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2830", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2831", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:250", ("min", "max"), ()),
 }
 

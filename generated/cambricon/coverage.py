@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2934",
+        "schemas/known_layers.yaml:2935",
         (
             Way(
-                "schemas/known_layers.yaml:2935",
+                "schemas/known_layers.yaml:2936",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2935", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2936", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1901,12 +1901,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2299",
+        "schemas/known_layers.yaml:2300",
         (
             Way(
-                "schemas/known_layers.yaml:2300",
+                "schemas/known_layers.yaml:2301",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2300", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2301", 'mode == "DCR"'),),
             ),
         ),
     ),
@@ -1924,11 +1924,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2930",
+                "schemas/known_layers.yaml:2931",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2930",
+                        "schemas/known_layers.yaml:2931",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"',
                     ),
                 ),
@@ -1936,8 +1936,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2618",
-        (Way("schemas/known_layers.yaml:2618", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2619",
+        (Way("schemas/known_layers.yaml:2619", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1906",
@@ -1971,12 +1971,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2562",
-        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2563",
+        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2050",
-        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2051",
+        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
     ),
 }
 
@@ -2955,20 +2955,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2277",
+        "schemas/known_layers.yaml:2278",
         (
             Way(
-                "schemas/known_layers.yaml:2290",
+                "schemas/known_layers.yaml:2291",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2290", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2291", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2292",
+                "schemas/known_layers.yaml:2293",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2292", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2293", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2294",
+                        "schemas/known_layers.yaml:2295",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -2982,38 +2982,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2281", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2282", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2282",
+                "schemas/known_layers.yaml:2283",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2283",
+                "schemas/known_layers.yaml:2284",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2910",
+        "schemas/known_layers.yaml:2911",
         (
             Way(
-                "schemas/known_layers.yaml:2920",
+                "schemas/known_layers.yaml:2921",
                 rewrite='tops[0] = Resize(bottoms[0], axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2920",
+                        "schemas/known_layers.yaml:2921",
                         "nearestneighbor_mode and len(bottoms) == 1",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2922",
+                "schemas/known_layers.yaml:2923",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2922",
+                        "schemas/known_layers.yaml:2923",
                         "not nearestneighbor_mode and len(bottoms) == 2",
                     ),
                 ),
@@ -3026,31 +3026,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2914",
+                "schemas/known_layers.yaml:2915",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2915",
+                "schemas/known_layers.yaml:2916",
                 "pad_out_h == 0 and pad_out_W == 0",
                 "pads at the end are not known",
             ),
         ),
     ),
     "ROIAlign": Entry(
-        "schemas/known_layers.yaml:2517",
+        "schemas/known_layers.yaml:2518",
         (
             Way(
-                "schemas/known_layers.yaml:2519",
+                "schemas/known_layers.yaml:2520",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2521",
+                        "schemas/known_layers.yaml:2522",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2522",
+                        "schemas/known_layers.yaml:2523",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3059,15 +3059,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2605",
+        "schemas/known_layers.yaml:2606",
         (
             Way(
-                "schemas/known_layers.yaml:2607",
+                "schemas/known_layers.yaml:2608",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2613",
+                        "schemas/known_layers.yaml:2614",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3223,19 +3223,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         (
             Way(
-                "schemas/known_layers.yaml:2556",
+                "schemas/known_layers.yaml:2557",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2558",
+                        "schemas/known_layers.yaml:2559",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3244,14 +3244,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         (
             Way(
-                "schemas/known_layers.yaml:2045",
+                "schemas/known_layers.yaml:2046",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2047",
+                        "schemas/known_layers.yaml:2048",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),

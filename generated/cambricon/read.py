@@ -1100,18 +1100,18 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2277)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2278)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2281")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2282")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2282")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2283")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2283")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2284")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1119,9 +1119,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2294")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2295")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2294")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2295")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1131,11 +1131,11 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2277")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2278")
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2910)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2911)."""
     bottoms = r.bottoms
     upsample_h = param.upsample_h if param.upsample_h is not None else 0
     upsample_w = param.upsample_w if param.upsample_w is not None else 0
@@ -1150,17 +1150,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2914",
+            "schemas/known_layers.yaml:2915",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2914",
+            "schemas/known_layers.yaml:2915",
         )
     if pad_out_h != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2915")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2916")
     if pad_out_W != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2915")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2916")
     if nearestneighbor_mode and len(bottoms) == 1:
         r.top(
             0,
@@ -1193,25 +1193,25 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     raise Refused(
         "nearestneighbor_mode for one bottom, or values and a mask without it",
-        "schemas/known_layers.yaml:2910",
+        "schemas/known_layers.yaml:2911",
     )
 
 
 def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
-    """What layer ROIAlign computes (schemas/known_layers.yaml:2517)."""
+    """What layer ROIAlign computes (schemas/known_layers.yaml:2518)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sampling_ratio = param.sampling_ratio if param.sampling_ratio is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2521")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2522")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2521")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2522")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2522")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2523")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2522")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2523")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1239,14 +1239,14 @@ def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2605)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1436,17 +1436,17 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2554)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2558")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     r.top(
         0,
         r.value(
@@ -1457,13 +1457,13 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2043)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2047")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
     r.top(
         0,
         r.value(
@@ -2267,10 +2267,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2277", ("stride", "reverse"), ("engine",)),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2278", ("stride", "reverse"), ("engine",)),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2910",
+        "schemas/known_layers.yaml:2911",
         (
             "upsample_h",
             "upsample_w",
@@ -2285,11 +2285,11 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIAlign": Reader(
         read_roi_align,
-        "schemas/known_layers.yaml:2517",
+        "schemas/known_layers.yaml:2518",
         ("pooled_h", "pooled_w", "spatial_scale", "sampling_ratio"),
         ("engine",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2605", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
         "schemas/known_layers.yaml:1875",
@@ -2339,13 +2339,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         ("pooled_h", "pooled_w", "spatial_scale"),
         ("engine",),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),

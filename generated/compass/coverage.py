@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3105",
+        "schemas/known_layers.yaml:3106",
         (
             Way(
-                "schemas/known_layers.yaml:3106",
+                "schemas/known_layers.yaml:3107",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3106", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3107", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1909,8 +1909,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2837",
-        (Way("schemas/known_layers.yaml:2838", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2838",
+        (Way("schemas/known_layers.yaml:2839", layers=("Swish",)),),
     ),
     "LpNormalization": Entry(
         "schemas/known_layers.yaml:1417",
@@ -1928,8 +1928,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2618",
-        (Way("schemas/known_layers.yaml:2618", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2619",
+        (Way("schemas/known_layers.yaml:2619", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1906",
@@ -1990,16 +1990,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2953",
+                "schemas/known_layers.yaml:2954",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2953",
+                        "schemas/known_layers.yaml:2954",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2957",
+                        "schemas/known_layers.yaml:2958",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2008,8 +2008,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2562",
-        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2563",
+        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2936,8 +2936,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2830",
-        (Way("schemas/known_layers.yaml:2833", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2831",
+        (Way("schemas/known_layers.yaml:2834", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -3032,15 +3032,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2605",
+        "schemas/known_layers.yaml:2606",
         (
             Way(
-                "schemas/known_layers.yaml:2607",
+                "schemas/known_layers.yaml:2608",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2613",
+                        "schemas/known_layers.yaml:2614",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3131,15 +3131,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2944",
+        "schemas/known_layers.yaml:2945",
         (
             Way(
-                "schemas/known_layers.yaml:2946",
+                "schemas/known_layers.yaml:2947",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2947",
+                        "schemas/known_layers.yaml:2948",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3148,19 +3148,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         (
             Way(
-                "schemas/known_layers.yaml:2556",
+                "schemas/known_layers.yaml:2557",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2558",
+                        "schemas/known_layers.yaml:2559",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3235,10 +3235,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3090",
+        "schemas/known_layers.yaml:3091",
         (
             Way(
-                "schemas/known_layers.yaml:3092",
+                "schemas/known_layers.yaml:3093",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3247,17 +3247,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3093",
+                        "schemas/known_layers.yaml:3094",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3094",
+                        "schemas/known_layers.yaml:3095",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3095",
+                        "schemas/known_layers.yaml:3096",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

@@ -1036,7 +1036,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2830)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2831)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1142,14 +1142,14 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2605)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1273,13 +1273,13 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2944)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2945)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2947")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2948")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2947")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2948")
     s = float(stride)
     r.top(
         0,
@@ -1296,17 +1296,17 @@ def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2554)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2558")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     r.top(
         0,
         r.value(
@@ -1390,7 +1390,7 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3090)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3091)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1402,12 +1402,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3093",
+            "schemas/known_layers.yaml:3094",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3093",
+            "schemas/known_layers.yaml:3094",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1415,10 +1415,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3094",
+            "schemas/known_layers.yaml:3095",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3095")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3096")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1645,7 +1645,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2830", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2831", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:250", ("min", "max"), ()),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
@@ -1674,7 +1674,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2605", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ()),
     "Permute": Reader(read_permute, "schemas/known_layers.yaml:1640", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
@@ -1717,10 +1717,10 @@ READERS: Final[Mapping[str, Reader]] = {
             "transform_param",
         ),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2944", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2945", ("stride",), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -1733,7 +1733,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:49", (), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3090",
+        "schemas/known_layers.yaml:3091",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),

@@ -346,14 +346,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2237",
+        "schemas/known_layers.yaml:2238",
         (
             Way(
-                "schemas/known_layers.yaml:2238",
+                "schemas/known_layers.yaml:2239",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2238",
+                        "schemas/known_layers.yaml:2239",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1857,12 +1857,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2877",
+        "schemas/known_layers.yaml:2878",
         (
             Way(
-                "schemas/known_layers.yaml:2878",
+                "schemas/known_layers.yaml:2879",
                 layers=("Unsqueeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2878", "len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2879", "len(axes) == 1"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1669",
@@ -1990,8 +1990,8 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:939", layers=("HardSwish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2050",
-        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2051",
+        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
         "schemas/known_layers.yaml:141",
@@ -2016,16 +2016,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2978",
+                "schemas/known_layers.yaml:2979",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2978",
+                        "schemas/known_layers.yaml:2979",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2982",
+                        "schemas/known_layers.yaml:2983",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2044,14 +2044,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1991",
+        "schemas/known_layers.yaml:1992",
         (
             Way(
-                "schemas/known_layers.yaml:1992",
+                "schemas/known_layers.yaml:1993",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1993",
+                        "schemas/known_layers.yaml:1994",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -3093,14 +3093,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         (
             Way(
-                "schemas/known_layers.yaml:2045",
+                "schemas/known_layers.yaml:2046",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2047",
+                        "schemas/known_layers.yaml:2048",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3109,15 +3109,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2967",
+        "schemas/known_layers.yaml:2968",
         (
             Way(
-                "schemas/known_layers.yaml:2969",
+                "schemas/known_layers.yaml:2970",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2972",
+                        "schemas/known_layers.yaml:2973",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3137,19 +3137,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2874",
-        (Way("schemas/known_layers.yaml:2875", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
+        "schemas/known_layers.yaml:2875",
+        (Way("schemas/known_layers.yaml:2876", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2227",
+        "schemas/known_layers.yaml:2228",
         (
             Way(
-                "schemas/known_layers.yaml:2230",
+                "schemas/known_layers.yaml:2231",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2234",
+                        "schemas/known_layers.yaml:2235",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3264,14 +3264,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:1979",
         (
             Way(
-                "schemas/known_layers.yaml:1986",
+                "schemas/known_layers.yaml:1987",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1986", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1987", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1988",
+                "schemas/known_layers.yaml:1989",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1988", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1989", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
@@ -3285,6 +3285,11 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "schemas/known_layers.yaml:1984",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:1985",
+                "bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1",
+                "one row tells the size of all images",
             ),
         ),
     ),

@@ -604,15 +604,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2238)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2239)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2239")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2239")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2239")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2239")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -3075,10 +3075,10 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze_1(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> Unsqueeze (schemas/known_layers.yaml:2878)."""
+    """Unsqueeze -> Unsqueeze (schemas/known_layers.yaml:2879)."""
     axes = e.known(op.axes)
     if len(axes) != 1:
-        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2878")
+        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2879")
     e.layer(layers.Unsqueeze(dim=axes[0]), (data,), tops=(expanded,))
 
 
@@ -3316,7 +3316,7 @@ def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2051)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3352,23 +3352,23 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2978)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2979)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2978")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2979")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2978")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2979")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2978")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2979")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2978",
+            "schemas/known_layers.yaml:2979",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2982")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2983")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2982")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2983")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3388,11 +3388,11 @@ def emit_proposal(
     rois: Value,
     own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1992)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1993)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1993")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1993")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -3478,7 +3478,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2238"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2239"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -3810,7 +3810,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Unsqueeze: Rule(
         (
-            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:2878"),
+            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:2879"),
             Alternative(emit_unsqueeze_2, "bvlc/mapping.yaml:1669"),
         ),
     ),
@@ -3832,13 +3832,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1418"),)),
     hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:939"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2051"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:142"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2978"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2979"),
         ),
     ),
     hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:1680"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1992"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1993"),)),
 }

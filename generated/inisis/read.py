@@ -1185,13 +1185,13 @@ def read_hard_swish(r: Read, param: layers.HardSwish) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2043)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2047")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
     r.top(
         0,
         r.value(
@@ -1206,16 +1206,16 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2967)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2968)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = param.dims_num if param.dims_num is not None else 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2972")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2972")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2972")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
     s = float(scale)
     r.top(
         0,
@@ -1240,19 +1240,19 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_unsqueeze(r: Read, param: layers.Unsqueeze) -> None:
-    """What layer Unsqueeze computes (schemas/known_layers.yaml:2874)."""
+    """What layer Unsqueeze computes (schemas/known_layers.yaml:2875)."""
     bottom = r.one_bottom()
     dim = param.dim if param.dim is not None else 0
     r.top(0, r.value(hub.Unsqueeze(axes=(dim,)), (bottom,)))
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2227)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2228)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = param.threshold if param.threshold is not None else 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2234")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2235")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
@@ -1367,6 +1367,8 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
     if not len(scale) > 0:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
+    if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1985")
     if len(tops) == 1:
         r.top(
             0,
@@ -1734,14 +1736,14 @@ READERS: Final[Mapping[str, Reader]] = {
     "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:936", (), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2967", ("scale", "dims_num"), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2968", ("scale", "dims_num"), ()),
     "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:914", ("alpha", "beta"), ()),
-    "Unsqueeze": Reader(read_unsqueeze, "schemas/known_layers.yaml:2874", ("dim",), ()),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2227", ("negative_slope", "threshold"), ()),
+    "Unsqueeze": Reader(read_unsqueeze, "schemas/known_layers.yaml:2875", ("dim",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2228", ("negative_slope", "threshold"), ()),
     "Pad": Reader(
         read_pad,
         "schemas/known_layers.yaml:1435",

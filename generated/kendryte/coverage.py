@@ -1599,16 +1599,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2489",
+        "schemas/known_layers.yaml:2490",
         (
             Way(
-                "schemas/known_layers.yaml:2490",
+                "schemas/known_layers.yaml:2491",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2493", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2494", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2495",
+                        "schemas/known_layers.yaml:2496",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1897,8 +1897,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2837",
-        (Way("schemas/known_layers.yaml:2838", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2838",
+        (Way("schemas/known_layers.yaml:2839", layers=("Swish",)),),
     ),
 }
 
@@ -2832,8 +2832,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2830",
-        (Way("schemas/known_layers.yaml:2833", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2831",
+        (Way("schemas/known_layers.yaml:2834", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "ContinuationIndicator": Entry(
@@ -2871,10 +2871,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2481",
+        "schemas/known_layers.yaml:2482",
         (
             Way(
-                "schemas/known_layers.yaml:2483",
+                "schemas/known_layers.yaml:2484",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),

@@ -1038,7 +1038,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2830)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2831)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1073,7 +1073,7 @@ def read_permute(r: Read, param: layers.Permute) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2481)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2482)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1270,7 +1270,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2830", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2831", ("beta",), ()),
     "ContinuationIndicator": Reader(
         read_continuation_indicator,
         "schemas/known_layers.yaml:272",
@@ -1278,7 +1278,7 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "Permute": Reader(read_permute, "schemas/known_layers.yaml:1640", ("order",), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2481", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2482", ("axis",), ()),
 }
 
 

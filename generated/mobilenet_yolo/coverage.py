@@ -341,14 +341,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2237",
+        "schemas/known_layers.yaml:2238",
         (
             Way(
-                "schemas/known_layers.yaml:2238",
+                "schemas/known_layers.yaml:2239",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2238",
+                        "schemas/known_layers.yaml:2239",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1964,33 +1964,33 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2299",
+        "schemas/known_layers.yaml:2300",
         (
             Way(
-                "schemas/known_layers.yaml:2300",
+                "schemas/known_layers.yaml:2301",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2300", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2301", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2837",
-        (Way("schemas/known_layers.yaml:2838", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2838",
+        (Way("schemas/known_layers.yaml:2839", layers=("Swish",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2977",
+        "schemas/known_layers.yaml:2978",
         (
             Way(
-                "schemas/known_layers.yaml:2978",
+                "schemas/known_layers.yaml:2979",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2978",
+                        "schemas/known_layers.yaml:2979",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2982",
+                        "schemas/known_layers.yaml:2983",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -3122,20 +3122,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2277",
+        "schemas/known_layers.yaml:2278",
         (
             Way(
-                "schemas/known_layers.yaml:2290",
+                "schemas/known_layers.yaml:2291",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2290", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2291", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2292",
+                "schemas/known_layers.yaml:2293",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2292", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2293", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2294",
+                        "schemas/known_layers.yaml:2295",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3149,34 +3149,34 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2281", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2282", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2282",
+                "schemas/known_layers.yaml:2283",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2283",
+                "schemas/known_layers.yaml:2284",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2830",
-        (Way("schemas/known_layers.yaml:2833", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2831",
+        (Way("schemas/known_layers.yaml:2834", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2967",
+        "schemas/known_layers.yaml:2968",
         (
             Way(
-                "schemas/known_layers.yaml:2969",
+                "schemas/known_layers.yaml:2970",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2972",
+                        "schemas/known_layers.yaml:2973",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3186,14 +3186,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2227",
+        "schemas/known_layers.yaml:2228",
         (
             Way(
-                "schemas/known_layers.yaml:2230",
+                "schemas/known_layers.yaml:2231",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2234",
+                        "schemas/known_layers.yaml:2235",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),

@@ -597,15 +597,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2238)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2239)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2239")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2239")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2239")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2239")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -3291,35 +3291,35 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2300)."""
+    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2301)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2300")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2301")
     e.layer(layers.Reorg(stride=op.blocksize, reverse=True), (input,), tops=(output,))
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2838)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2839)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_resize(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2978)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2979)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2978")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2979")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2978")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2979")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2978")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2979")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2978",
+            "schemas/known_layers.yaml:2979",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2982")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2983")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2982")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2983")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3450,7 +3450,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2238"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2239"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -3793,9 +3793,9 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1418"),)),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2300"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2838"),)),
-    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2978"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2301"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2839"),)),
+    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2979"),)),
     caffe_ops.YoloDetectionOutput: Rule(
         (
             Alternative(emit_yolo_detection_output_1, "mobilenet_yolo/mapping.yaml:129"),

@@ -1245,18 +1245,18 @@ def read_depthwise_convolution(r: Read, param: layers.DepthwiseConvolution) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2277)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2278)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2281")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2282")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2282")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2283")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2283")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2284")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1264,9 +1264,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2294")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2295")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2294")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2295")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1276,27 +1276,27 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2277")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2278")
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2830)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2831)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2967)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2968)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2972")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2972")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2972")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
     s = float(scale)
     r.top(
         0,
@@ -1313,12 +1313,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2227)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2228)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2234")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2235")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
@@ -1699,10 +1699,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2277", ("stride", "reverse"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2830", ("beta",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2967", ("scale",), ()),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2227", ("negative_slope",), ("engine",)),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2278", ("stride", "reverse"), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2831", ("beta",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2968", ("scale",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2228", ("negative_slope",), ("engine",)),
     "YoloDetectionOutput": Reader(
         read_yolo_detection_output,
         "mobilenet_yolo/mapping.yaml:45",

@@ -359,11 +359,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:263", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2238",
+                "schemas/known_layers.yaml:2239",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2238",
+                        "schemas/known_layers.yaml:2239",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1820,9 +1820,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2865",
+        "schemas/known_layers.yaml:2866",
         (
-            Way("schemas/known_layers.yaml:2866", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2867", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1650",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1913,30 +1913,30 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2562",
-        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2563",
+        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2977",
+        "schemas/known_layers.yaml:2978",
         (
             Way(
-                "schemas/known_layers.yaml:2978",
+                "schemas/known_layers.yaml:2979",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2978",
+                        "schemas/known_layers.yaml:2979",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2982",
+                        "schemas/known_layers.yaml:2983",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2374",
+                "schemas/known_layers.yaml:2375",
                 layers=("Resize",),
                 let=(
                     ("lower", 'mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)'),
@@ -1944,7 +1944,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2377",
+                        "schemas/known_layers.yaml:2378",
                         "X.rank == 4 and X.shape[1] == Y.shape[1] and (lower or aligned)",
                     ),
                 ),
@@ -1988,23 +1988,23 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2050",
-        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2051",
+        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2618",
+        "schemas/known_layers.yaml:2619",
         (
-            Way("schemas/known_layers.yaml:2618", layers=("ChannelShuffle",)),
-            Way("schemas/known_layers.yaml:2618", layers=("ShuffleChannel",)),
+            Way("schemas/known_layers.yaml:2619", layers=("ChannelShuffle",)),
+            Way("schemas/known_layers.yaml:2619", layers=("ShuffleChannel",)),
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2820",
+        "schemas/known_layers.yaml:2821",
         (
             Way(
-                "schemas/known_layers.yaml:2821",
+                "schemas/known_layers.yaml:2822",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2821", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2822", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -3021,19 +3021,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         (
             Way(
-                "schemas/known_layers.yaml:2556",
+                "schemas/known_layers.yaml:2557",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2558",
+                        "schemas/known_layers.yaml:2559",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3068,14 +3068,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         (
             Way(
-                "schemas/known_layers.yaml:2045",
+                "schemas/known_layers.yaml:2046",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2047",
+                        "schemas/known_layers.yaml:2048",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3084,27 +3084,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIMaskPooling": Entry(
-        "schemas/known_layers.yaml:2010",
+        "schemas/known_layers.yaml:2011",
         (
             Way(
-                "schemas/known_layers.yaml:2016",
+                "schemas/known_layers.yaml:2017",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:2016", "bin_scale == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2017", "bin_scale == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2024",
+                "schemas/known_layers.yaml:2025",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIMaskPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, bin_scale=bin_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:2024", "bin_scale != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2025", "bin_scale != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2013",
+                "schemas/known_layers.yaml:2014",
                 "len(bottoms) == 2 and bottoms[1].rank == 2",
                 "two bottoms are due: a feature map and regions",
             ),
             Condition(
-                "schemas/known_layers.yaml:2014",
+                "schemas/known_layers.yaml:2015",
                 "has(spatial_scale) and output_dim > 0 and group_size > 0",
                 "spatial_scale, output_dim and group_size are due",
             ),
@@ -3187,15 +3187,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2605",
+        "schemas/known_layers.yaml:2606",
         (
             Way(
-                "schemas/known_layers.yaml:2607",
+                "schemas/known_layers.yaml:2608",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2613",
+                        "schemas/known_layers.yaml:2614",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3223,14 +3223,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2858",
+        "schemas/known_layers.yaml:2859",
         (
             Way(
-                "schemas/known_layers.yaml:2860",
+                "schemas/known_layers.yaml:2861",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2862",
+                        "schemas/known_layers.yaml:2863",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3240,19 +3240,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "PODROIAlignPooling": Entry(
-        "schemas/known_layers.yaml:2532",
+        "schemas/known_layers.yaml:2533",
         (
             Way(
-                "schemas/known_layers.yaml:2534",
+                "schemas/known_layers.yaml:2535",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sample_num, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2535",
+                        "schemas/known_layers.yaml:2536",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2536",
+                        "schemas/known_layers.yaml:2537",
                         "pooled_h > 0 and pooled_w > 0 and sample_num >= 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3261,14 +3261,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2227",
+        "schemas/known_layers.yaml:2228",
         (
             Way(
-                "schemas/known_layers.yaml:2230",
+                "schemas/known_layers.yaml:2231",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2234",
+                        "schemas/known_layers.yaml:2235",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3295,22 +3295,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2363",
+        "schemas/known_layers.yaml:2364",
         (
             Way(
-                "schemas/known_layers.yaml:2368",
+                "schemas/known_layers.yaml:2369",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
-                conditions=(Condition("schemas/known_layers.yaml:2368", "interp_mode == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2369", "interp_mode == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2370",
+                "schemas/known_layers.yaml:2371",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
-                conditions=(Condition("schemas/known_layers.yaml:2370", "interp_mode != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2371", "interp_mode != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2366",
+                "schemas/known_layers.yaml:2367",
                 "bottom.rank == 4 and height > 0 and width > 0",
                 "height and width are due, and a blob of four axes",
             ),
@@ -3389,26 +3389,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2203",
+        "schemas/known_layers.yaml:2204",
         (
             Way(
-                "schemas/known_layers.yaml:2208",
+                "schemas/known_layers.yaml:2209",
                 rewrite="tops[0] = ReduceSum(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2208", 'operation == "SUM"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2209", 'operation == "SUM"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2210",
+                "schemas/known_layers.yaml:2211",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2210", 'operation == "MEAN"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2211", 'operation == "MEAN"'),),
             ),
         ),
         let=(("along", "axis_of(axis, bottom.rank)"),),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2781",
+        "schemas/known_layers.yaml:2782",
         (
             Way(
-                "schemas/known_layers.yaml:2783",
+                "schemas/known_layers.yaml:2784",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3417,12 +3417,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2785",
+                        "schemas/known_layers.yaml:2786",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2786",
+                        "schemas/known_layers.yaml:2787",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3432,24 +3432,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2817",
+        "schemas/known_layers.yaml:2818",
         (
             Way(
-                "schemas/known_layers.yaml:2818",
+                "schemas/known_layers.yaml:2819",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2967",
+        "schemas/known_layers.yaml:2968",
         (
             Way(
-                "schemas/known_layers.yaml:2969",
+                "schemas/known_layers.yaml:2970",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2972",
+                        "schemas/known_layers.yaml:2973",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3484,12 +3484,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:244",
         (
             Way(
-                "schemas/known_layers.yaml:2607",
+                "schemas/known_layers.yaml:2608",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2613",
+                        "schemas/known_layers.yaml:2614",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3499,14 +3499,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2265",
+        "schemas/known_layers.yaml:2266",
         (
             Way(
-                "schemas/known_layers.yaml:2268",
+                "schemas/known_layers.yaml:2269",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2269",
+                        "schemas/known_layers.yaml:2270",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3666,14 +3666,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reshape3d": Entry(
-        "schemas/known_layers.yaml:2353",
+        "schemas/known_layers.yaml:2354",
         (
             Way(
-                "schemas/known_layers.yaml:2355",
+                "schemas/known_layers.yaml:2356",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, 0, -1))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2356",
+                        "schemas/known_layers.yaml:2357",
                         "axis == 0 and num_axes == -1",
                         "NART's readers differ about axis and num_axes",
                     ),
@@ -3700,8 +3700,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2585",
-        (Way("schemas/known_layers.yaml:2586", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2586",
+        (Way("schemas/known_layers.yaml:2587", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Abs": Entry("nart/mapping.yaml:55", (Way("nart/mapping.yaml:55", rewrite="tops[0] = Abs(bottom)"),)),
     "Exchange": Entry(

@@ -651,15 +651,15 @@ def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2238)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2239)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2239")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2239")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2239")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2239")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -2997,7 +2997,7 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2866)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2867)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
@@ -3157,7 +3157,7 @@ def emit_hard_swish_2(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2563)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2564)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3170,36 +3170,36 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2978)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2979)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2978")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2979")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2978")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2979")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2978")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2979")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2978",
+            "schemas/known_layers.yaml:2979",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2982")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2983")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2982")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2983")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Resize (schemas/known_layers.yaml:2374)."""
+    """Resize -> Resize (schemas/known_layers.yaml:2375)."""
     lower = op.mode == "nearest" and op.coordinate_transformation_mode == "asymmetric" and op.nearest_mode == "floor" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     aligned = op.mode == "linear" and op.coordinate_transformation_mode == "align_corners" and op.antialias == 0
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2377")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2378")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2377")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2378")
     if not (lower or aligned):
-        raise Refused("does not hold: lower or aligned", "schemas/known_layers.yaml:2377")
+        raise Refused("does not hold: lower or aligned", "schemas/known_layers.yaml:2378")
     e.layer(
         layers.Resize(height=Y.shape[2], width=Y.shape[3], interp_mode=1 if aligned else 0),
         (X,),
@@ -3270,7 +3270,7 @@ def emit_resize_5(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2051)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3283,19 +3283,19 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_channel_shuffle_1(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2618)."""
+    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2619)."""
     e.layer(layers.ChannelShuffle(group=op.group), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle_2(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2618)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2619)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2821)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2822)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2821")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2822")
     e.layer(layers.SubpixelUp(upsample=op.blocksize), (input,), tops=(output,))
 
 
@@ -3370,7 +3370,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_clip_1, "nart/mapping.yaml:38"),
             Alternative(emit_clip_2, "schemas/known_layers.yaml:263"),
-            Alternative(emit_clip_3, "schemas/known_layers.yaml:2238"),
+            Alternative(emit_clip_3, "schemas/known_layers.yaml:2239"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_6, "bvlc/mapping.yaml:419"),
@@ -3677,7 +3677,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2866"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2867"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3699,22 +3699,22 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_hard_swish_2, "schemas/known_layers.yaml:939"),
         ),
     ),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2563"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2564"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:2978"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2374"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:2979"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2375"),
             Alternative(emit_resize_3, "schemas/known_layers.yaml:1379"),
             Alternative(emit_resize_4, "schemas/known_layers.yaml:1360"),
             Alternative(emit_resize_5, "schemas/known_layers.yaml:1097"),
         ),
     ),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2051"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
     caffe_ops.ChannelShuffle: Rule(
         (
-            Alternative(emit_channel_shuffle_1, "schemas/known_layers.yaml:2618"),
-            Alternative(emit_channel_shuffle_2, "schemas/known_layers.yaml:2618"),
+            Alternative(emit_channel_shuffle_1, "schemas/known_layers.yaml:2619"),
+            Alternative(emit_channel_shuffle_2, "schemas/known_layers.yaml:2619"),
         ),
     ),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2821"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2822"),)),
 }

@@ -1138,17 +1138,17 @@ def read_h_swish(r: Read, param: layers.HSwish) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2554)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2558")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     r.top(
         0,
         r.value(
@@ -1201,13 +1201,13 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2043)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2047")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
     r.top(
         0,
         r.value(
@@ -1222,7 +1222,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
-    """What layer PSROIMaskPooling computes (schemas/known_layers.yaml:2010)."""
+    """What layer PSROIMaskPooling computes (schemas/known_layers.yaml:2011)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
@@ -1230,15 +1230,15 @@ def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
     roi_scale = param.roi_scale if param.roi_scale is not None else 1.0
     bin_scale = param.bin_scale if param.bin_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2013")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2014")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2013")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2014")
     if param.spatial_scale is None:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2014")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2015")
     if not output_dim > 0:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2014")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2015")
     if not group_size > 0:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2014")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2015")
     if bin_scale == 1:
         first = r.value(hub.Slice(starts=(1,), ends=(3,), axes=(1,)), (bottoms[1],))
         last = r.value(hub.Slice(starts=(3,), ends=(5,), axes=(1,)), (bottoms[1],))
@@ -1296,7 +1296,7 @@ def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2010")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2011")
 
 
 def read_nn_interp(r: Read, param: layers.NNInterp) -> None:
@@ -1486,14 +1486,14 @@ def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2605)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1529,31 +1529,31 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2858)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2859)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2862")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2863")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
 def read_podroi_align_pooling(r: Read, param: layers.PODROIAlignPooling) -> None:
-    """What layer PODROIAlignPooling computes (schemas/known_layers.yaml:2532)."""
+    """What layer PODROIAlignPooling computes (schemas/known_layers.yaml:2533)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sample_num = param.sample_num if param.sample_num is not None else 1
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2535")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2536")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2535")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2536")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2536")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2537")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2536")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2537")
     if not sample_num >= 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2536")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2537")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1581,12 +1581,12 @@ def read_podroi_align_pooling(r: Read, param: layers.PODROIAlignPooling) -> None
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2227)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2228)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2234")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2235")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
@@ -1610,17 +1610,17 @@ def read_group_norm(r: Read, param: layers.GroupNorm) -> None:
 
 
 def read_resize(r: Read, param: layers.Resize) -> None:
-    """What layer Resize computes (schemas/known_layers.yaml:2363)."""
+    """What layer Resize computes (schemas/known_layers.yaml:2364)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     interp_mode = param.interp_mode if param.interp_mode is not None else 1
     if bottom.rank != 4:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2366")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2367")
     if not height > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2366")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2367")
     if not width > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2366")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2367")
     if interp_mode == 1:
         r.top(
             0,
@@ -1650,7 +1650,7 @@ def read_resize(r: Read, param: layers.Resize) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2363")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2364")
 
 
 def read_deformable_convolution(r: Read, param: layers.DeformableConvolution) -> None:
@@ -1795,7 +1795,7 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_reduce(r: Read, param: layers.Reduce) -> None:
-    """What layer Reduce computes (schemas/known_layers.yaml:2203)."""
+    """What layer Reduce computes (schemas/known_layers.yaml:2204)."""
     bottom = r.one_bottom()
     operation = param.operation if param.operation is not None else "SUM"
     axis = param.axis if param.axis is not None else 1
@@ -1807,21 +1807,21 @@ def read_reduce(r: Read, param: layers.Reduce) -> None:
         along = lib.axis_of(axis, bottom.rank)
         r.top(0, r.value(hub.ReduceMean(axes=(along,), keepdims=1), (bottom,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2203")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2204")
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2781)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2782)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2785")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2786")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2785")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2786")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2786")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2787")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2786")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2787")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1836,23 +1836,23 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2817)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2818)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2967)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2968)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2972")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2972")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2972")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
     s = float(scale)
     r.top(
         0,
@@ -1888,9 +1888,9 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1903,14 +1903,14 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
 
 
 def read_re_lu3d(r: Read, param: layers.ReLU3d) -> None:
-    """What layer ReLU3d computes (schemas/known_layers.yaml:2265)."""
+    """What layer ReLU3d computes (schemas/known_layers.yaml:2266)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if channel_shared:
         raise Refused(
             "what channel_shared means without weights is not known",
-            "schemas/known_layers.yaml:2269",
+            "schemas/known_layers.yaml:2270",
         )
     r.top(
         0,
@@ -2138,15 +2138,15 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
 
 
 def read_reshape3d(r: Read, param: layers.Reshape3d) -> None:
-    """What layer Reshape3d computes (schemas/known_layers.yaml:2353)."""
+    """What layer Reshape3d computes (schemas/known_layers.yaml:2354)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
     num_axes = param.num_axes if param.num_axes is not None else -1
     if axis != 0:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2356")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2357")
     if num_axes != -1:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2356")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2357")
     r.top(0, r.value(hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, 0, -1)), (bottom,)))
 
 
@@ -2165,7 +2165,7 @@ def read_clip(r: Read, param: layers.Clip) -> None:
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:2585)."""
+    """What layer Scales computes (schemas/known_layers.yaml:2586)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -2399,7 +2399,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:936", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -2419,13 +2419,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "PSROIMaskPooling": Reader(
         read_psroi_mask_pooling,
-        "schemas/known_layers.yaml:2010",
+        "schemas/known_layers.yaml:2011",
         ("spatial_scale", "output_dim", "group_size", "roi_scale", "bin_scale"),
         (),
     ),
@@ -2450,25 +2450,25 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:1370", ("resize",), ()),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2605", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ()),
     "BN": Reader(
         read_bn,
         "schemas/known_layers.yaml:160",
         ("var_eps",),
         ("scale_filler", "shift_filler", "decay", "moving_average"),
     ),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2858", ("dim",), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2859", ("dim",), ()),
     "PODROIAlignPooling": Reader(
         read_podroi_align_pooling,
-        "schemas/known_layers.yaml:2532",
+        "schemas/known_layers.yaml:2533",
         ("pooled_h", "pooled_w", "spatial_scale", "sample_num"),
         (),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2227", ("negative_slope",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2228", ("negative_slope",), ()),
     "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:893", ("group_num", "eps"), ()),
     "Resize": Reader(
         read_resize,
-        "schemas/known_layers.yaml:2363",
+        "schemas/known_layers.yaml:2364",
         ("height", "width", "interp_mode"),
         (),
     ),
@@ -2497,15 +2497,15 @@ READERS: Final[Mapping[str, Reader]] = {
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1181", ("mode",), ("engine",)),
-    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2203", ("operation", "axis"), ()),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2781", ("downsample",), ()),
-    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2817", ("upsample",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2967", ("scale",), ()),
+    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2204", ("operation", "axis"), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2782", ("downsample",), ()),
+    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2818", ("upsample",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2968", ("scale",), ()),
     "Pad": Reader(read_pad, "schemas/known_layers.yaml:1470", ("mode", "value", "pads"), ()),
     "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:244", ("group",), ()),
     "ReLU3d": Reader(
         read_re_lu3d,
-        "schemas/known_layers.yaml:2265",
+        "schemas/known_layers.yaml:2266",
         ("negative_slope", "channel_shared"),
         (),
     ),
@@ -2565,12 +2565,12 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Reshape3d": Reader(
         read_reshape3d,
-        "schemas/known_layers.yaml:2353",
+        "schemas/known_layers.yaml:2354",
         ("shape.dim", "axis", "num_axes"),
         (),
     ),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:250", ("min", "max"), ()),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2585", ("alpha", "beta"), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2586", ("alpha", "beta"), ()),
     "Abs": Reader(read_abs, "nart/mapping.yaml:55", (), ()),
     "Exchange": Reader(read_exchange, "nart/mapping.yaml:56", (), ()),
     "Mul": Reader(read_mul, "nart/mapping.yaml:60", (), ()),

@@ -276,12 +276,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3105",
+        "schemas/known_layers.yaml:3106",
         (
             Way(
-                "schemas/known_layers.yaml:3106",
+                "schemas/known_layers.yaml:3107",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3106", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3107", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1915,18 +1915,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2562",
-        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2563",
+        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1991",
+        "schemas/known_layers.yaml:1992",
         (
             Way(
-                "schemas/known_layers.yaml:1992",
+                "schemas/known_layers.yaml:1993",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1993",
+                        "schemas/known_layers.yaml:1994",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1935,8 +1935,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2050",
-        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2051",
+        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
     ),
     "SpaceToDepth": Entry(
         "schemas/known_layers.yaml:1631",
@@ -2913,19 +2913,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         (
             Way(
-                "schemas/known_layers.yaml:2556",
+                "schemas/known_layers.yaml:2557",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2558",
+                        "schemas/known_layers.yaml:2559",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2937,14 +2937,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:1979",
         (
             Way(
-                "schemas/known_layers.yaml:1986",
+                "schemas/known_layers.yaml:1987",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1986", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1987", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1988",
+                "schemas/known_layers.yaml:1989",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1988", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1989", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
@@ -2959,17 +2959,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
+            Condition(
+                "schemas/known_layers.yaml:1985",
+                "bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1",
+                "one row tells the size of all images",
+            ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         (
             Way(
-                "schemas/known_layers.yaml:2045",
+                "schemas/known_layers.yaml:2046",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2047",
+                        "schemas/known_layers.yaml:2048",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2978,10 +2983,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3090",
+        "schemas/known_layers.yaml:3091",
         (
             Way(
-                "schemas/known_layers.yaml:3092",
+                "schemas/known_layers.yaml:3093",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2990,17 +2995,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3093",
+                        "schemas/known_layers.yaml:3094",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3094",
+                        "schemas/known_layers.yaml:3095",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3095",
+                        "schemas/known_layers.yaml:3096",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

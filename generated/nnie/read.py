@@ -1073,17 +1073,17 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2554)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2558")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     r.top(
         0,
         r.value(
@@ -1114,6 +1114,8 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
     if not len(scale) > 0:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
+    if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1985")
     if len(tops) == 1:
         r.top(
             0,
@@ -1155,13 +1157,13 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2043)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2047")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
     r.top(
         0,
         r.value(
@@ -1176,7 +1178,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3090)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3091)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1188,12 +1190,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3093",
+            "schemas/known_layers.yaml:3094",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3093",
+            "schemas/known_layers.yaml:3094",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1201,10 +1203,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3094",
+            "schemas/known_layers.yaml:3095",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3095")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3096")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1464,7 +1466,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -1485,13 +1487,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3090",
+        "schemas/known_layers.yaml:3091",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),

@@ -560,15 +560,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2256)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2257)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2256")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2257")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2256")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2257")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2256")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2257")
     if not op.max > 0:
-        raise Refused("does not hold: max > 0", "schemas/known_layers.yaml:2256")
+        raise Refused("does not hold: max > 0", "schemas/known_layers.yaml:2257")
     e.layer(layers.ReLU6(n=op.max), (input,), tops=(output,))
 
 
@@ -2350,17 +2350,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2490)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2491)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2493")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2494")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2493")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2494")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2495")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2496")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -2849,11 +2849,11 @@ def emit_proposal(
     rois: Value,
     own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1992)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1993)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1993")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1993")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -2887,7 +2887,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2051)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -2900,7 +2900,7 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2563)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2564)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3030,7 +3030,7 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2618)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2619)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
@@ -3089,7 +3089,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Cast: Rule((Alternative(emit_cast_2, "bvlc/mapping.yaml:406"),)),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2256"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2257"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -3326,7 +3326,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2490"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2491"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -3385,10 +3385,10 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1907"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1992"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1993"),)),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1418"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2051"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2563"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2564"),)),
     caffe_ops.DetectionOutput: Rule(
         (
             Alternative(emit_detection_output_1, "schemas/known_layers.yaml:685"),
@@ -3401,5 +3401,5 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_resize_2, "openvino/mapping.yaml:105"),
         ),
     ),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2618"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2619"),)),
 }

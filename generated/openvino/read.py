@@ -728,7 +728,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2481)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2482)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -737,7 +737,7 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
-    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2675)."""
+    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2676)."""
     bottoms = r.bottoms
     transform_type = param.transform_type if param.transform_type is not None else "affine"
     sampler_type = param.sampler_type if param.sampler_type is not None else "bilinear"
@@ -753,36 +753,36 @@ def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
     if transform_type != "affine":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2689",
+            "schemas/known_layers.yaml:2690",
         )
     if sampler_type != "bilinear":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2689",
+            "schemas/known_layers.yaml:2690",
         )
     if de_transform:
-        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2690")
+        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2691")
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2691")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2692")
     if bottoms[0].rank != 4:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2691")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2692")
     if not bottoms[1].rank >= 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2691")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2692")
     free = (0 if param.theta_1_1 is not None else 1, 0 if param.theta_1_2 is not None else 1, 0 if param.theta_1_3 is not None else 1, 0 if param.theta_2_1 is not None else 1, 0 if param.theta_2_2 is not None else 1, 0 if param.theta_2_3 is not None else 1)
     count = sum(free)
     if not lib.product(bottoms[1].shape[1:]) == count > 0:
         raise Refused(
             "the second bottom holds as many numbers as the layer does not fix of six",
-            "schemas/known_layers.yaml:2692",
+            "schemas/known_layers.yaml:2693",
         )
     h = bottoms[0].shape[2]
     w = bottoms[0].shape[3]
     rows = output_H if param.output_H is not None else h
     columns = output_W if param.output_W is not None else w
     if not rows > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2693")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2694")
     if not columns > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2693")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2694")
     ends = lib.cumulative(free + (0,))
     places = tuple(sum(tuple(1 if end <= i else 0 for end in ends)) for i in range(count))
     told = r.value(
@@ -883,6 +883,8 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
     if not len(scale) > 0:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
+    if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1985")
     if len(tops) == 1:
         r.top(
             0,
@@ -957,13 +959,13 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2043)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2047")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
     r.top(
         0,
         r.value(
@@ -978,17 +980,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2554)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2558")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     r.top(
         0,
         r.value(
@@ -1048,12 +1050,12 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2246)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2247)."""
     bottom = r.one_bottom()
     n = param.n if param.n is not None else 6.0
     cap = n if param.n is not None else 6.0
     if not cap > 0:
-        raise Refused("n must be positive", "schemas/known_layers.yaml:2252")
+        raise Refused("n must be positive", "schemas/known_layers.yaml:2253")
     r.top(0, r.value(hub.Clip(min=0.0, max=cap), (bottom,)))
 
 
@@ -1368,14 +1370,14 @@ def read_accum(r: Read, param: layers.Accum) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2605)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 0
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1900,10 +1902,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2481", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2482", ("axis",), ()),
     "SpatialTransformer": Reader(
         read_spatial_transformer,
-        "schemas/known_layers.yaml:2675",
+        "schemas/known_layers.yaml:2676",
         (
             "transform_type",
             "sampler_type",
@@ -1943,13 +1945,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -1974,7 +1976,7 @@ READERS: Final[Mapping[str, Reader]] = {
             "transform_param",
         ),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2246", ("n",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2247", ("n",), ()),
     "Interp": Reader(
         read_interp,
         "schemas/known_layers.yaml:1047",
@@ -2003,7 +2005,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("top_height", "top_width", "size_divisible_by", "have_reference"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2605", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ()),
     "ChannelPermutation": Reader(
         read_channel_permutation,
         "openvino/mapping.yaml:126",

@@ -357,11 +357,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:263", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2238",
+                "schemas/known_layers.yaml:2239",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2238",
+                        "schemas/known_layers.yaml:2239",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1570,16 +1570,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2489",
+        "schemas/known_layers.yaml:2490",
         (
             Way(
-                "schemas/known_layers.yaml:2490",
+                "schemas/known_layers.yaml:2491",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2493", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2494", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2495",
+                        "schemas/known_layers.yaml:2496",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1778,9 +1778,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2865",
+        "schemas/known_layers.yaml:2866",
         (
-            Way("schemas/known_layers.yaml:2866", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2867", layers=("Transpose",)),
             Way(
                 "schemas/known_layers.yaml:1650",
                 layers=("Permute",),
@@ -1873,8 +1873,8 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:939", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2562",
-        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2563",
+        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1951",
@@ -1948,12 +1948,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2050",
-        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2051",
+        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2618",
-        (Way("schemas/known_layers.yaml:2618", layers=("ChannelShuffle",)),),
+        "schemas/known_layers.yaml:2619",
+        (Way("schemas/known_layers.yaml:2619", layers=("ChannelShuffle",)),),
     ),
     "DepthToSpace": Entry(
         "schemas/known_layers.yaml:1679",
@@ -1964,19 +1964,19 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:1680", 'mode == "CRD"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2808",
+                "schemas/known_layers.yaml:2809",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2808", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2809", 'mode == "CRD"'),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2096",
+        "schemas/known_layers.yaml:2097",
         (
             Way(
-                "schemas/known_layers.yaml:2097",
+                "schemas/known_layers.yaml:2098",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:2097", "has(axes) and len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2098", "has(axes) and len(axes) == 1"),),
             ),
         ),
     ),
@@ -2922,19 +2922,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         (
             Way(
-                "schemas/known_layers.yaml:2556",
+                "schemas/known_layers.yaml:2557",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2558",
+                        "schemas/known_layers.yaml:2559",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3057,14 +3057,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2227",
+        "schemas/known_layers.yaml:2228",
         (
             Way(
-                "schemas/known_layers.yaml:2230",
+                "schemas/known_layers.yaml:2231",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2234",
+                        "schemas/known_layers.yaml:2235",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3074,14 +3074,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         (
             Way(
-                "schemas/known_layers.yaml:2045",
+                "schemas/known_layers.yaml:2046",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2047",
+                        "schemas/known_layers.yaml:2048",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3110,12 +3110,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:244",
         (
             Way(
-                "schemas/known_layers.yaml:2607",
+                "schemas/known_layers.yaml:2608",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2613",
+                        "schemas/known_layers.yaml:2614",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3143,10 +3143,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2481",
+        "schemas/known_layers.yaml:2482",
         (
             Way(
-                "schemas/known_layers.yaml:2483",
+                "schemas/known_layers.yaml:2484",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3180,10 +3180,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2781",
+        "schemas/known_layers.yaml:2782",
         (
             Way(
-                "schemas/known_layers.yaml:2783",
+                "schemas/known_layers.yaml:2784",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3192,12 +3192,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2785",
+                        "schemas/known_layers.yaml:2786",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2786",
+                        "schemas/known_layers.yaml:2787",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3207,19 +3207,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2799",
+        "schemas/known_layers.yaml:2800",
         (
             Way(
-                "schemas/known_layers.yaml:2801",
+                "schemas/known_layers.yaml:2802",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upsample, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2803",
+                        "schemas/known_layers.yaml:2804",
                         'mode == "pytorch"',
                         "the order of mode caffe is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2804",
+                        "schemas/known_layers.yaml:2805",
                         'output_datatype == "FLOAT32"',
                         "output_datatype must be FLOAT32",
                     ),
@@ -3269,14 +3269,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2217",
+        "schemas/known_layers.yaml:2218",
         (
             Way(
-                "schemas/known_layers.yaml:2219",
+                "schemas/known_layers.yaml:2220",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[axis_of(axis, bottom.rank)], keepdims=1)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2220",
+                        "schemas/known_layers.yaml:2221",
                         "mode == 0",
                         "a mode other than 0 (MEAN) is not known",
                     ),
@@ -3347,14 +3347,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2265",
+        "schemas/known_layers.yaml:2266",
         (
             Way(
-                "schemas/known_layers.yaml:2268",
+                "schemas/known_layers.yaml:2269",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2269",
+                        "schemas/known_layers.yaml:2270",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3452,14 +3452,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reshape3d": Entry(
-        "schemas/known_layers.yaml:2353",
+        "schemas/known_layers.yaml:2354",
         (
             Way(
-                "schemas/known_layers.yaml:2355",
+                "schemas/known_layers.yaml:2356",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, 0, -1))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2356",
+                        "schemas/known_layers.yaml:2357",
                         "axis == 0 and num_axes == -1",
                         "NART's readers differ about axis and num_axes",
                     ),
@@ -3468,18 +3468,18 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2585",
-        (Way("schemas/known_layers.yaml:2586", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2586",
+        (Way("schemas/known_layers.yaml:2587", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2858",
+        "schemas/known_layers.yaml:2859",
         (
             Way(
-                "schemas/known_layers.yaml:2860",
+                "schemas/known_layers.yaml:2861",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2862",
+                        "schemas/known_layers.yaml:2863",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3584,12 +3584,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2090",
+        "schemas/known_layers.yaml:2091",
         (
             Way(
-                "schemas/known_layers.yaml:2092",
+                "schemas/known_layers.yaml:2093",
                 rewrite="tops[0] = ReduceL2(bottom, axes=[axis_of(axes, bottom.rank)], keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2093", "has(axes)", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2094", "has(axes)", "axes is due"),),
             ),
         ),
     ),

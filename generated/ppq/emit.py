@@ -645,15 +645,15 @@ def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2238)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2239)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2239")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2239")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2239")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2239")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -2586,17 +2586,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2490)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2491)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2493")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2494")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2493")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2494")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2495")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2496")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -2905,7 +2905,7 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2866)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2867)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
@@ -3067,7 +3067,7 @@ def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2563)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2564)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3181,7 +3181,7 @@ def emit_detection_output_1(
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2051)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3194,7 +3194,7 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2618)."""
+    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2619)."""
     e.layer(layers.ChannelShuffle(group=op.group), (X,), tops=(Y,))
 
 
@@ -3206,18 +3206,18 @@ def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: V
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2808)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2809)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2808")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2809")
     e.layer(layers.SubpixelUp(upsample=op.blocksize, mode="pytorch"), (input,), tops=(output,))
 
 
 def emit_reduce_l2(e: Emit, op: hub.ReduceL2, data: Value, reduced: Value) -> None:
-    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2097)."""
+    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2098)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2097")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2098")
     if len(op.axes) != 1:
-        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2097")
+        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2098")
     e.layer(
         layers.ReduceL2(axes=lib.axis_of(op.axes[0], data.rank), keepdims=op.keepdims),
         (data,),
@@ -3296,7 +3296,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_clip_1, "ppq/mapping.yaml:25"),
             Alternative(emit_clip_2, "schemas/known_layers.yaml:263"),
-            Alternative(emit_clip_3, "schemas/known_layers.yaml:2238"),
+            Alternative(emit_clip_3, "schemas/known_layers.yaml:2239"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_6, "bvlc/mapping.yaml:419"),
@@ -3553,7 +3553,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2490"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2491"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -3596,7 +3596,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2866"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2867"),
             Alternative(emit_transpose_2, "schemas/known_layers.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1652"),
@@ -3614,7 +3614,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:939"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2563"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2564"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1952"),)),
     hub.Resize: Rule(
         (
@@ -3623,13 +3623,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:763"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2051"),)),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2618"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2619"),)),
     hub.DepthToSpace: Rule(
         (
             Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1680"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2808"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2809"),
         ),
     ),
-    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2097"),)),
+    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2098"),)),
 }

@@ -1069,17 +1069,17 @@ def read_h_swish(r: Read, param: layers.HSwish) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2554)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2558")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     r.top(
         0,
         r.value(
@@ -1237,23 +1237,23 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2227)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2228)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2234")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2235")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2043)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2047")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
     r.top(
         0,
         r.value(
@@ -1296,9 +1296,9 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1334,7 +1334,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2481)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2482)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1392,17 +1392,17 @@ def read_lstm(r: Read, param: layers.Lstm) -> None:
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2781)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2782)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2785")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2786")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2785")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2786")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2786")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2787")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2786")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2787")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1417,15 +1417,15 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2799)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2800)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     output_datatype = param.output_datatype if param.output_datatype is not None else "FLOAT32"
     mode = param.mode if param.mode is not None else "pytorch"
     if mode != "pytorch":
-        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2803")
+        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2804")
     if output_datatype != "FLOAT32":
-        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2804")
+        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2805")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
@@ -1462,12 +1462,12 @@ def read_reflection_pad(r: Read, param: layers.ReflectionPad) -> None:
 
 
 def read_reduce(r: Read, param: layers.Reduce) -> None:
-    """What layer Reduce computes (schemas/known_layers.yaml:2217)."""
+    """What layer Reduce computes (schemas/known_layers.yaml:2218)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     mode = param.mode if param.mode is not None else 0
     if mode != 0:
-        raise Refused("a mode other than 0 (MEAN) is not known", "schemas/known_layers.yaml:2220")
+        raise Refused("a mode other than 0 (MEAN) is not known", "schemas/known_layers.yaml:2221")
     r.top(0, r.value(hub.ReduceMean(axes=(lib.axis_of(axis, bottom.rank),), keepdims=1), (bottom,)))
 
 
@@ -1568,14 +1568,14 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
 
 
 def read_re_lu3d(r: Read, param: layers.ReLU3d) -> None:
-    """What layer ReLU3d computes (schemas/known_layers.yaml:2265)."""
+    """What layer ReLU3d computes (schemas/known_layers.yaml:2266)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if channel_shared:
         raise Refused(
             "what channel_shared means without weights is not known",
-            "schemas/known_layers.yaml:2269",
+            "schemas/known_layers.yaml:2270",
         )
     r.top(
         0,
@@ -1707,20 +1707,20 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
 
 
 def read_reshape3d(r: Read, param: layers.Reshape3d) -> None:
-    """What layer Reshape3d computes (schemas/known_layers.yaml:2353)."""
+    """What layer Reshape3d computes (schemas/known_layers.yaml:2354)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
     num_axes = param.num_axes if param.num_axes is not None else -1
     if axis != 0:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2356")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2357")
     if num_axes != -1:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2356")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2357")
     r.top(0, r.value(hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, 0, -1)), (bottom,)))
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:2585)."""
+    """What layer Scales computes (schemas/known_layers.yaml:2586)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -1728,11 +1728,11 @@ def read_scales(r: Read, param: layers.Scales) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2858)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2859)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2862")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2863")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
@@ -1899,12 +1899,12 @@ def read_instance_norm(r: Read, param: layers.InstanceNorm) -> None:
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:2090)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:2091)."""
     bottom = r.one_bottom()
     axes = param.axes if param.axes is not None else 4
     keepdims = param.keepdims if param.keepdims is not None else 1
     if param.axes is None:
-        raise Refused("axes is due", "schemas/known_layers.yaml:2093")
+        raise Refused("axes is due", "schemas/known_layers.yaml:2094")
     r.top(
         0,
         r.value(
@@ -2125,7 +2125,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:936", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -2165,10 +2165,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("save_output_param", "visualize", "visualize_threshold", "transform_param"),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2227", ("negative_slope",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2228", ("negative_slope",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
@@ -2180,17 +2180,17 @@ READERS: Final[Mapping[str, Reader]] = {
         ("var_eps",),
         ("scale_filler", "shift_filler", "decay", "moving_average"),
     ),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2481", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2482", ("axis",), ()),
     "Lstm": Reader(
         read_lstm,
         "schemas/known_layers.yaml:1160",
         ("num_output", "batch_size"),
         ("clipping_threshold", "weight_filler", "bias_filler"),
     ),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2781", ("downsample",), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2782", ("downsample",), ()),
     "SubpixelUp": Reader(
         read_subpixel_up,
-        "schemas/known_layers.yaml:2799",
+        "schemas/known_layers.yaml:2800",
         ("upsample", "output_datatype", "mode"),
         (),
     ),
@@ -2201,7 +2201,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("pad", "mode", "pad_w", "pad_h"),
         (),
     ),
-    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2217", ("axis", "mode"), ()),
+    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2218", ("axis", "mode"), ()),
     "Convolution3d": Reader(
         read_convolution3d,
         "schemas/known_layers.yaml:333",
@@ -2230,7 +2230,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ReLU3d": Reader(
         read_re_lu3d,
-        "schemas/known_layers.yaml:2265",
+        "schemas/known_layers.yaml:2266",
         ("negative_slope", "channel_shared"),
         (),
     ),
@@ -2264,12 +2264,12 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Reshape3d": Reader(
         read_reshape3d,
-        "schemas/known_layers.yaml:2353",
+        "schemas/known_layers.yaml:2354",
         ("shape.dim", "axis", "num_axes"),
         (),
     ),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2585", ("alpha", "beta"), ()),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2858", ("dim",), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2586", ("alpha", "beta"), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2859", ("dim",), ()),
     "HeatMap2Coord": Reader(
         read_heat_map2_coord,
         "schemas/known_layers.yaml:946",
@@ -2284,7 +2284,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("num_features", "eps", "affine"),
         (),
     ),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:2090", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:2091", ("axes", "keepdims"), ()),
     "Add": Reader(read_add, "ppq/mapping.yaml:37", (), ()),
     "Mul": Reader(read_mul, "ppq/mapping.yaml:42", (), ()),
 }

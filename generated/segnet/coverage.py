@@ -286,12 +286,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3105",
+        "schemas/known_layers.yaml:3106",
         (
             Way(
-                "schemas/known_layers.yaml:3106",
+                "schemas/known_layers.yaml:3107",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3106", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3107", "width == output.shape[3]"),),
             ),
         ),
     ),
@@ -2461,10 +2461,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3090",
+        "schemas/known_layers.yaml:3091",
         (
             Way(
-                "schemas/known_layers.yaml:3092",
+                "schemas/known_layers.yaml:3093",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2473,17 +2473,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3093",
+                        "schemas/known_layers.yaml:3094",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3094",
+                        "schemas/known_layers.yaml:3095",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3095",
+                        "schemas/known_layers.yaml:3096",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

@@ -328,12 +328,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3047",
+        "schemas/known_layers.yaml:3048",
         (
             Way(
-                "schemas/known_layers.yaml:3048",
+                "schemas/known_layers.yaml:3049",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3048", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3049", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -383,14 +383,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2237",
+        "schemas/known_layers.yaml:2238",
         (
             Way(
-                "schemas/known_layers.yaml:2238",
+                "schemas/known_layers.yaml:2239",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2238",
+                        "schemas/known_layers.yaml:2239",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1688,16 +1688,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2489",
+        "schemas/known_layers.yaml:2490",
         (
             Way(
-                "schemas/known_layers.yaml:2490",
+                "schemas/known_layers.yaml:2491",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2493", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2494", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2495",
+                        "schemas/known_layers.yaml:2496",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1986,16 +1986,16 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2344",
-        (Way("schemas/known_layers.yaml:2345", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:2345",
+        (Way("schemas/known_layers.yaml:2346", layers=("Reorg",)),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2837",
-        (Way("schemas/known_layers.yaml:2838", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2838",
+        (Way("schemas/known_layers.yaml:2839", layers=("Swish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2050",
-        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2051",
+        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
         "schemas/known_layers.yaml:1068",
@@ -2011,16 +2011,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:3052",
+                "schemas/known_layers.yaml:3053",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3052",
+                        "schemas/known_layers.yaml:3053",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3056",
+                        "schemas/known_layers.yaml:3057",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2029,8 +2029,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2618",
-        (Way("schemas/known_layers.yaml:2618", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2619",
+        (Way("schemas/known_layers.yaml:2619", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1906",
@@ -3124,33 +3124,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2335",
+        "schemas/known_layers.yaml:2336",
         (
             Way(
-                "schemas/known_layers.yaml:2337",
+                "schemas/known_layers.yaml:2338",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2340", "stride > 0", "stride is due"),
-                    Condition("schemas/known_layers.yaml:2341", "not reverse", "reverse is not known"),
+                    Condition("schemas/known_layers.yaml:2341", "stride > 0", "stride is due"),
+                    Condition("schemas/known_layers.yaml:2342", "not reverse", "reverse is not known"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2830",
-        (Way("schemas/known_layers.yaml:2833", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2831",
+        (Way("schemas/known_layers.yaml:2834", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         (
             Way(
-                "schemas/known_layers.yaml:2045",
+                "schemas/known_layers.yaml:2046",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2047",
+                        "schemas/known_layers.yaml:2048",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3159,21 +3159,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3024",
+        "schemas/known_layers.yaml:3025",
         (
             Way(
-                "schemas/known_layers.yaml:3034",
+                "schemas/known_layers.yaml:3035",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
-                conditions=(Condition("schemas/known_layers.yaml:3034", "len(bottoms) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:3035", "len(bottoms) == 2"),),
             ),
             Way(
-                "schemas/known_layers.yaml:3039",
+                "schemas/known_layers.yaml:3040",
                 rewrite='tops[0] = Resize(bottoms[0], scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:3039", "len(bottoms) == 1"),
+                    Condition("schemas/known_layers.yaml:3040", "len(bottoms) == 1"),
                     Condition(
-                        "schemas/known_layers.yaml:3043",
+                        "schemas/known_layers.yaml:3044",
                         "sizes == [n * scale for n in bottoms[0].shape[2:]]",
                         "one bottom is repeated by scale alone",
                     ),
@@ -3188,12 +3188,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:3028",
+                "schemas/known_layers.yaml:3029",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:3029",
+                "schemas/known_layers.yaml:3030",
                 "not pad_out_h and not pad_out_w",
                 "pad_out_h and pad_out_w are not known",
             ),
@@ -3278,15 +3278,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("c", "[bottom.shape[1]]"), ("behind", "c + ones(bottom.rank - 2)")),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2605",
+        "schemas/known_layers.yaml:2606",
         (
             Way(
-                "schemas/known_layers.yaml:2607",
+                "schemas/known_layers.yaml:2608",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2613",
+                        "schemas/known_layers.yaml:2614",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3331,14 +3331,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2227",
+        "schemas/known_layers.yaml:2228",
         (
             Way(
-                "schemas/known_layers.yaml:2230",
+                "schemas/known_layers.yaml:2231",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2234",
+                        "schemas/known_layers.yaml:2235",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3474,10 +3474,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2481",
+        "schemas/known_layers.yaml:2482",
         (
             Way(
-                "schemas/known_layers.yaml:2483",
+                "schemas/known_layers.yaml:2484",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),

@@ -624,9 +624,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3048)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3049)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3048")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3049")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -737,15 +737,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2238)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2239)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2239")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2239")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2239")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2238")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2239")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -2905,17 +2905,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2490)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2491)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2493")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2494")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2493")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2494")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2495")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2496")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3376,17 +3376,17 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2345)."""
+    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2346)."""
     e.layer(layers.Reorg(stride=op.blocksize), (input,), tops=(output,))
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2838)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2839)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2051)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3417,28 +3417,28 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:3052)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:3053)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3052")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3053")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3052")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3053")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3052")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3053")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:3052",
+            "schemas/known_layers.yaml:3053",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3056")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3057")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3056")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3057")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2618)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2619)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
@@ -3730,7 +3730,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3048"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3049"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:333"),
         ),
     ),
@@ -3748,7 +3748,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2238"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2239"),
             Alternative(emit_clip_2, "schemas/known_layers.yaml:263"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:417"),
@@ -4027,7 +4027,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2490"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2491"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -4086,16 +4086,16 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2345"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2838"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2051"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2346"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2839"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:1069"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:3052"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:3053"),
         ),
     ),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2618"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2619"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1907"),)),
     caffe_ops.DetectionOutput: Rule(
         (

@@ -1075,32 +1075,32 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2335)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2336)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2340")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2341")
     if reverse:
-        raise Refused("reverse is not known", "schemas/known_layers.yaml:2341")
+        raise Refused("reverse is not known", "schemas/known_layers.yaml:2342")
     r.top(0, r.value(hub.SpaceToDepth(blocksize=stride), (bottom,)))
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2830)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2831)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2043)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2047")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
     r.top(
         0,
         r.value(
@@ -1115,7 +1115,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3024)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3025)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 1
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1129,17 +1129,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3028",
+            "schemas/known_layers.yaml:3029",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3028",
+            "schemas/known_layers.yaml:3029",
         )
     if pad_out_h:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3029")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3030")
     if pad_out_w:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3029")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3030")
     if len(bottoms) == 2:
         places = r.value(
             hub.Cast(to=lib.element_type("int64")),
@@ -1157,7 +1157,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     if len(bottoms) == 1:
         if sizes != tuple(n * scale for n in bottoms[0].shape[2:]):
-            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:3043")
+            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:3044")
         s = float(scale)
         r.top(
             0,
@@ -1172,7 +1172,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
             ),
         )
         return
-    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:3024")
+    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:3025")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
@@ -1277,14 +1277,14 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2605)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2613")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1330,12 +1330,12 @@ def read_padding(r: Read, param: layers.Padding) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2227)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2228)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2234")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2235")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
@@ -1503,7 +1503,7 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2481)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2482)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -2064,17 +2064,17 @@ READERS: Final[Mapping[str, Reader]] = {
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:49", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2335", ("stride", "reverse"), ("engine",)),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2830", ("beta",), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2336", ("stride", "reverse"), ("engine",)),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2831", ("beta",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3024",
+        "schemas/known_layers.yaml:3025",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
@@ -2098,7 +2098,7 @@ READERS: Final[Mapping[str, Reader]] = {
             "engine",
         ),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2605", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ("engine",)),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:250", ("min", "max"), ()),
     "Padding": Reader(
         read_padding,
@@ -2106,7 +2106,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("pad_l", "pad_r", "pad_t", "pad_b", "pad_value"),
         ("pad_method",),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2227", ("negative_slope",), ("engine",)),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2228", ("negative_slope",), ("engine",)),
     "Permute": Reader(read_permute, "schemas/known_layers.yaml:1640", ("order",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
@@ -2158,7 +2158,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Mish": Reader(read_mish, "schemas/known_layers.yaml:1320", (), ("engine",)),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1204", ("dim_1", "dim_2", "dim_3"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2481", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2482", ("axis",), ()),
     "ContinuationIndicator": Reader(
         read_continuation_indicator,
         "schemas/known_layers.yaml:272",

@@ -1984,22 +1984,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2050",
-        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2051",
+        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2562",
-        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2563",
+        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1991",
+        "schemas/known_layers.yaml:1992",
         (
             Way(
-                "schemas/known_layers.yaml:1992",
+                "schemas/known_layers.yaml:1993",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1993",
+                        "schemas/known_layers.yaml:1994",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -3083,14 +3083,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         (
             Way(
-                "schemas/known_layers.yaml:2045",
+                "schemas/known_layers.yaml:2046",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2047",
+                        "schemas/known_layers.yaml:2048",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3099,19 +3099,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         (
             Way(
-                "schemas/known_layers.yaml:2556",
+                "schemas/known_layers.yaml:2557",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2558",
+                        "schemas/known_layers.yaml:2559",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3123,14 +3123,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:1979",
         (
             Way(
-                "schemas/known_layers.yaml:1986",
+                "schemas/known_layers.yaml:1987",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1986", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1987", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1988",
+                "schemas/known_layers.yaml:1989",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1988", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1989", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
@@ -3144,6 +3144,11 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "schemas/known_layers.yaml:1984",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:1985",
+                "bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1",
+                "one row tells the size of all images",
             ),
         ),
     ),
@@ -3283,7 +3288,7 @@ UNREAD: Final[tuple[str, ...]] = (
 DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped(
         "Reorg",
-        "schemas/known_layers.yaml:2274",
+        "schemas/known_layers.yaml:2275",
         "several meanings fit; say which by use: {Reorg: reorg.darknet or reorg.pass_through or reorg.space_to_depth}",
     ),
 )

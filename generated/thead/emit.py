@@ -3337,7 +3337,7 @@ def emit_lp_normalization_2(e: Emit, op: hub.LpNormalization, input: Value, outp
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2051)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3350,7 +3350,7 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2563)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2564)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3371,11 +3371,11 @@ def emit_proposal(
     rois: Value,
     own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1992)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1993)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1993")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1993")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -3832,8 +3832,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_lp_normalization_2, "schemas/known_layers.yaml:1418"),
         ),
     ),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2051"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2563"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1992"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2564"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1993"),)),
     hub.Resize: Rule((Alternative(emit_resize, "thead/mapping.yaml:36"),)),
 }

@@ -1211,13 +1211,13 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2043)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2047")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
     r.top(
         0,
         r.value(
@@ -1232,17 +1232,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2554)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2558")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2559")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
     r.top(
         0,
         r.value(
@@ -1273,6 +1273,8 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
     if not len(scale) > 0:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
+    if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1985")
     if len(tops) == 1:
         r.top(
             0,
@@ -1593,13 +1595,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2043",
+        "schemas/known_layers.yaml:2044",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2554",
+        "schemas/known_layers.yaml:2555",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

@@ -15,31 +15,41 @@ from caffeforge.runtime.references.suppression import suppressed
 
 @reference(caffe_ops.Proposal)
 def proposal(op: caffe_ops.Proposal, operands: Sequence[NDArray | None]) -> Sequence[NDArray]:
-    """Return float32 (found, 5), the best first: 0, left, top, right, bottom in pixels; and their scores.
+    """Return float32 (found, 5): image, left, top, right, bottom in pixels; and (found), their scores.
+
+    They stand image by image, the best first.
 
     Raises:
-        GraphError: there is more than one image, or not one score and box for each anchor.
+        GraphError: there is not one score and box for each anchor, or several images have several sizes.
     """
     scores, deltas, info = operands
     assert scores is not None and deltas is not None and info is not None
     shapes = anchors(op.base_size, op.ratios, op.scales)
-    rows, columns = scores.shape[2:]
-    if scores.shape != (1, 2 * len(shapes), rows, columns) or deltas.shape != (
-        1,
-        4 * len(shapes),
-        rows,
-        columns,
-    ):
+    images, _, rows, columns = scores.shape
+    due = [(images, each * len(shapes), rows, columns) for each in (2, 4)]
+    if [scores.shape, deltas.shape] != due:
         raise GraphError(
-            f"{len(shapes)} anchors of one image need scores [1, {2 * len(shapes)}, rows, columns] and "
-            f"deltas [1, {4 * len(shapes)}, rows, columns]; there are {list(scores.shape)} and "
-            f"{list(deltas.shape)}",
+            f"{len(shapes)} anchors need scores {list(due[0])} and deltas {list(due[1])}; there are "
+            f"{list(scores.shape)} and {list(deltas.shape)}",
             where="caffe.Proposal",
         )
-    height, width, scale = info.reshape(-1)[:3]
-    own = scores[0, len(shapes) :].transpose(1, 2, 0).reshape(-1)
-    moved = deltas[0].transpose(1, 2, 0).reshape(-1, 4)
-    boxes = _moved(_at_all_places(shapes, op.stride, rows, columns), moved)
+    if images > 1 and len(info) > 1:
+        raise GraphError("one row tells the size of all images", where="caffe.Proposal")
+    size = info.reshape(-1)[:3]
+    found = [_of_image(op, shapes, scores[image], deltas[image], size) for image in range(images)]
+    indices = np.repeat(np.arange(images), [len(boxes) for boxes, _ in found])
+    rois = np.concatenate([indices[:, None], np.concatenate([boxes for boxes, _ in found])], 1)
+    return [rois.astype(np.float32), np.concatenate([own for _, own in found]).astype(np.float32)]
+
+
+def _of_image(
+    op: caffe_ops.Proposal, shapes: NDArray, scores: NDArray, deltas: NDArray, info: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Return the boxes (found, 4) of one image and their scores, the best first."""
+    height, width, scale = info
+    own = scores[len(shapes) :].transpose(1, 2, 0).reshape(-1)
+    moved = deltas.transpose(1, 2, 0).reshape(-1, 4)
+    boxes = _moved(_at_all_places(shapes, op.stride, *scores.shape[1:]), moved)
     boxes[:, 0::2] = boxes[:, 0::2].clip(0, width - 1)
     boxes[:, 1::2] = boxes[:, 1::2].clip(0, height - 1)
     large = (boxes[:, 2:] - boxes[:, :2] + 1 >= op.min_size * scale).all(1)
@@ -49,8 +59,7 @@ def proposal(op: caffe_ops.Proposal, operands: Sequence[NDArray | None]) -> Sequ
     kept = suppressed(boxes, op.nms_threshold, end=1.0)[
         : op.post_nms_top_n if op.post_nms_top_n > 0 else None
     ]
-    rois = np.concatenate([np.zeros((len(kept), 1)), boxes[kept]], 1)
-    return [rois.astype(np.float32), own[kept].astype(np.float32)]
+    return boxes[kept], own[kept]
 
 
 def anchors(base: int, ratios: Sequence[float], scales: Sequence[float]) -> NDArray:

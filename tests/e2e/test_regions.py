@@ -21,6 +21,7 @@ from caffeforge.runtime.loaded import LoadedNet, load
 from tests.docs.backends import build
 from tests.e2e import vendor
 from tests.e2e.layer_cases import Random, difference
+from tests.e2e.test_ssd import net
 from tests.e2e.vendor import Floats
 from tests.real_caffe.witness import Witness
 
@@ -175,6 +176,34 @@ def test_regions_are_those_of_caffe(caffe: Witness, dialect: Backend, tmp_path: 
     for name in ("rois", "own"):
         assert difference(found[name], expected[name][: len(found[name])]) < 1e-5
     assert found["own"].shape == found["rois"].shape[:1] and (np.diff(found["own"]) <= 0).all()
+
+
+def test_regions_of_two_images_are_those_of_caffe(caffe: Witness, dialect: Backend, tmp_path: Path) -> None:
+    """One row tells the size of both; py-faster-rcnn's own layer takes one image only."""
+    random = np.random.default_rng(0)
+    given: dict[str, Floats] = {
+        "prob": random.uniform(0, 1, (2, 12, 7, 9)).astype(np.float32),
+        "deltas": random.normal(0, 0.2, (2, 24, 7, 9)).astype(np.float32),
+        "im_info": np.array([[56, 72, 1]], np.float32),
+    }
+    text = net(
+        'name: "rois" type: "Proposal" bottom: "prob" bottom: "deltas" bottom: "im_info" '
+        'top: "rois" top: "own" '
+        "proposal_param { feat_stride: 8 base_size: 8 min_size: 6 ratio: 0.25 ratio: 1 ratio: 4 "
+        "scale: SMALL scale: LARGE pre_nms_topn: 150 post_nms_topn: 6 nms_thresh: 0.5 }",
+        **{name: array.shape for name, array in given.items()},
+    )
+    files = vendor.write(tmp_path, "name: 'none'", {})
+    files[0].write_text(text.replace("SMALL", "16").replace("LARGE", "32"))
+    expected = caffe.run(*files, given, ["rois", "own"])
+    files[0].write_text(text.replace("SMALL", "2").replace("LARGE", "4"))
+    found = load(files[0], None, dialect).run(given, ["rois", "own"])
+    assert found["rois"][:, 0].tolist() == [0] * 6 + [1] * 6
+    for name in ("rois", "own"):
+        assert difference(found[name], expected[name]) < 1e-5
+    files[0].write_text(files[0].read_text().replace("dim: 1 dim: 3", "dim: 2 dim: 3"))
+    with pytest.raises(ReadError, match="one row tells the size of all images"):
+        load(files[0], None, dialect)
 
 
 def test_a_second_top_of_regions_may_be_left_out(dialect: Backend, tmp_path: Path) -> None:

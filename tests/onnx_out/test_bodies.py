@@ -10,6 +10,7 @@ import pytest
 from caffeforge.generated.hub.caffe_ops import DetectionOutput, Proposal, PSROIPooling
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.builder import Builder
+from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.graph import Graph, Node, Origin, Value
 from caffeforge.runtime.onnx_out.bodies import BODIES
@@ -161,6 +162,34 @@ def test_proposed_regions_are_those_of_the_reference(changed: dict[str, object])
         assert len(pairs) == results
         agree(pairs, 1e-4)
         assert (len(pairs[0][0]) == 0) == (op.min_size == 1000)
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_several_images_share_one_size(images: int) -> None:
+    op = Proposal(
+        stride=8,
+        base_size=8,
+        ratios=(1.0, 2.0),
+        scales=(2.0,),
+        min_size=4.0,
+        pre_nms_top_n=30,
+        post_nms_top_n=8,
+        nms_threshold=0.5,
+    )
+    random = np.random.default_rng(8)
+    scores = random.uniform(0, 1, (images, 4, 5, 6)).astype(np.float32)
+    deltas = random.normal(0, 0.4, (images, 8, 5, 6)).astype(np.float32)
+    info = np.array([[38, 47, 1]], np.float32)
+    pairs = both(op, [scores, deltas, info], 2)
+    agree(pairs, 1e-4)
+    assert set(pairs[0][0][:, 0]) == set(range(images))
+    two = [scores[[0, 0]], deltas[[0, 0]], info[[0, 0]]]
+    with pytest.raises(CaffeforgeError, match="one row tells the size of all images"):
+        find(node_of(op, two))(op, two)
+    with pytest.raises(Refused, match="one row tells the size of all images"):
+        BODIES[Proposal][0](
+            Builder("node", Origin()), op, *node_of(op, two, 2).inputs, *node_of(op, two, 2).outputs
+        )
 
 
 def test_bins_of_regions_are_those_of_the_reference() -> None:

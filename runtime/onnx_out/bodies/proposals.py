@@ -33,14 +33,17 @@ def proposal(
     """
     body = Body(builder)
     shapes = anchors(op.base_size, op.ratios, op.scales)
-    rows, columns = scores.shape[2:]
+    images, _, rows, columns = scores.shape
     for value, each in ((scores, 2), (deltas, 4)):
-        due = (1, each * len(shapes), rows, columns)
+        due = (images, each * len(shapes), rows, columns)
         if value.shape[:] != due:
-            raise Refused(f"{len(shapes)} anchors of one image need {list(due)}, {value!r} is given")
+            raise Refused(f"{len(shapes)} anchors need {list(due)}, {value!r} is given")
+    if images > 1 and info.shape[0] > 1:
+        raise Refused("one row tells the size of all images")
+    count = rows * columns * len(shapes)
     height, width, scale = (body.part(body.reshape(info, -1), at, at + 1) for at in range(3))
     limits = body(hub.Sub(), body(hub.Concat(axis=0), width, height), Full((), 1.0))
-    low, high = (body.reshape(side, -1, 2) for side in _sides(op, body, deltas, limits))
+    low, high = (body.reshape(side, images * count, 2) for side in _sides(op, body, deltas, limits))
     sides = body(hub.Add(), body(hub.Sub(), high, low), Full((), 1.0))
     small = body(
         hub.Less(),
@@ -48,33 +51,33 @@ def proposal(
         body(hub.Mul(), scale, Full((), op.min_size)),
     )
     own = body(hub.Transpose(perm=(0, 2, 3, 1)), body.part(scores, len(shapes), 2 * len(shapes), 1))
-    flat = body.reshape(own, rows * columns * len(shapes))
-    flat = body(hub.Where(), small, Full((), LOWEST), flat)
-    count = flat.shape[0]
+    own = body(hub.Where(), small, Full((), LOWEST), body.reshape(own, images * count))
     taken = min(op.pre_nms_top_n, count) if op.pre_nms_top_n > 0 else count
-    best, places = body.several(hub.TopK(K=taken, axis=0), 2, flat)
+    best, places = body.several(hub.TopK(K=taken, axis=1), 2, body.reshape(own, images, count))
+    starts = body.array(np.arange(images)[:, None] * count)
+    places = body.reshape(body(hub.Add(), places, starts), images * taken)
     low, high = (body(hub.Gather(axis=0), side, places) for side in (low, high))
     ends = body(hub.Add(), high, Full((), 1.0))  # the last pixel counts
-    boxes = body.reshape(body(hub.Concat(axis=1), low, ends), 1, taken, 4)
+    boxes = body.reshape(body(hub.Concat(axis=1), low, ends), images, taken, 4)
     bounds = Limits(op.nms_threshold, LOWEST, op.post_nms_top_n if op.post_nms_top_n > 0 else taken)
-    mask = suppress(body, boxes, body.reshape(best, 1, taken), bounds)
-    found = body.size(rois.dims[0], "found")
-    where = body.open(hub.NonZero(), body.reshape(mask, taken), dims=(1, found))
+    mask = body.reshape(suppress(body, boxes, best, bounds), images * taken)
+    where = body.open(hub.NonZero(), mask, dims=(1, body.size(rois.dims[0], "found")))
     where = body(hub.Squeeze(axes=(0,)), where)
-    table = body(hub.Concat(axis=1), Full((taken, 1), 0.0), low, high)
-    body.give(rois, hub.Gather(axis=0), table, where)
+    image = body.array(np.repeat(np.arange(images, dtype=np.float32), taken)[:, None])
+    body.give(rois, hub.Gather(axis=0), body(hub.Concat(axis=1), image, low, high), where)
     if own_scores is not None:
-        body.give(own_scores, hub.Gather(axis=0), best, where)
+        body.give(own_scores, hub.Gather(axis=0), body.reshape(best, images * taken), where)
 
 
 def _sides(op: caffe_ops.Proposal, body: Body, deltas: Value, limits: Value) -> tuple[Value, Value]:
-    """Return the corners (cells, anchors, 2) of the anchors that were moved, within the image."""
+    """Return the corners (images, cells, anchors, 2) of the anchors that were moved, within the image."""
     shapes = anchors(op.base_size, op.ratios, op.scales).astype(np.float32)
-    rows, columns = deltas.shape[2:]
+    images, _, rows, columns = deltas.shape
     x, y = np.meshgrid(np.arange(columns) * op.stride, np.arange(rows) * op.stride)
     cells = np.stack([x, y], -1).reshape(-1, 1, 2).astype(np.float32)
     sizes = shapes[:, 2:] - shapes[:, :2] + 1
-    moved = body.reshape(body(hub.Transpose(perm=(0, 2, 3, 1)), deltas), rows * columns, len(shapes), 4)
+    moved = body(hub.Transpose(perm=(0, 2, 3, 1)), deltas)
+    moved = body.reshape(moved, images, rows * columns, len(shapes), 4)
     middle = body(hub.Mul(), body.part(moved, 0, 2), body.array(sizes))
     middle = body(hub.Add(), middle, body.array(shapes[:, :2] + sizes / 2))  # within the cell at 0
     middle = body(hub.Add(), middle, body.array(cells))
