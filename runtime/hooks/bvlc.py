@@ -47,14 +47,14 @@ def read_recurrent(r: Read, param: Recurrent) -> None:
 
 def _read_lstm(r: Read, param: Recurrent) -> None:
     """Read layer LSTM: tops are h (T, N, H) and, if exposed, the last h and c (1, N, H)."""
-    bottoms = _Bottoms(r, param, states=2)
+    bottoms = Bottoms(r, param, states=2)
     (*inputs, recurrent), bias = bottoms.blobs(r, 3)
     weights = (
-        _stack(blocks(_columns(inputs), 4, GATES)),
-        _stack(blocks(array(recurrent), 4, GATES)),
-        _stack(Joined([blocks(array(bias), 4, GATES), Dense(np.zeros(4 * bottoms.size, np.float32))])),
+        stack(blocks(columns(inputs), 4, GATES)),
+        stack(blocks(array(recurrent), 4, GATES)),
+        stack(Joined([blocks(array(bias), 4, GATES), Dense(np.zeros(4 * bottoms.size, np.float32))])),
     )
-    every, states = _run(r, bottoms, hub.LSTM(hidden_size=bottoms.size), weights)
+    every, states = run_steps(r, bottoms, hub.LSTM(hidden_size=bottoms.size), weights)
     r.top(0, every)
     if bottoms.exposed:
         for index, state in enumerate(states, 1):
@@ -63,21 +63,21 @@ def _read_lstm(r: Read, param: Recurrent) -> None:
 
 def _read_rnn(r: Read, param: Recurrent) -> None:
     """Read layer RNN: tops are tanh(W_o h + b_o) (T, N, H) and, if exposed, the last h (1, N, H)."""
-    bottoms = _Bottoms(r, param, states=1)
+    bottoms = Bottoms(r, param, states=1)
     (*inputs, recurrent, outward, outward_bias), bias = bottoms.blobs(r, 5)
     weights = (
-        _stack(_columns(inputs)),
-        _stack(array(recurrent)),
-        _stack(Joined([reshape(array(bias), [bottoms.size]), Dense(np.zeros(bottoms.size, np.float32))])),
+        stack(columns(inputs)),
+        stack(array(recurrent)),
+        stack(Joined([reshape(array(bias), [bottoms.size]), Dense(np.zeros(bottoms.size, np.float32))])),
     )
-    every, states = _run(r, bottoms, hub.RNN(hidden_size=bottoms.size), weights)
+    every, states = run_steps(r, bottoms, hub.RNN(hidden_size=bottoms.size), weights)
     mixed = r.value(hub.MatMul(), (every, transpose(array(outward), (1, 0))))
     r.top(0, r.value(hub.Tanh(), (r.value(hub.Add(), (mixed, array(outward_bias))),)))
     if bottoms.exposed:
         r.top(1, states[0])
 
 
-class _Bottoms:
+class Bottoms:
     """The bottoms of a recurrent layer by their meaning.
 
     Attributes:
@@ -120,10 +120,12 @@ class _Bottoms:
         return [constant(blob.name, in_shape(blob, shape)) for blob, shape in due]
 
 
-def _run(r: Read, bottoms: _Bottoms, op: Op, weights: Sequence[Array]) -> tuple[Value, list[Value]]:
+def run_steps(
+    r: Read, bottoms: Bottoms, op: Op, weights: Sequence[Array], peepholes: Array | None = None
+) -> tuple[Value, list[Value]]:
     """Return the hidden state of all steps (T, N, H), and the last states (1, N, H).
 
-    Steps before which every state is kept run in one op.
+    Steps before which every state is kept run in one op. Peepholes are those of an LSTM.
     """
     steps = bottoms.x.shape[0]
     marks = _elements(bottoms.cont)
@@ -133,7 +135,8 @@ def _run(r: Read, bottoms: _Bottoms, op: Op, weights: Sequence[Array]) -> tuple[
     for begin, end in zip(begins, [*begins[1:], steps], strict=True):
         x = r.value(hub.Slice(starts=(begin,), ends=(end,), axes=(0,)), (bottoms.x,))
         given = _kept(r, states, bottoms.cont, marks, begin)
-        part, *states = r.values(op, (x, *weights, None, *given), len(op.outputs))
+        known = (*given, *([None] * (2 - len(given))), peepholes) if peepholes is not None else given
+        part, *states = r.values(op, (x, *weights, None, *known), len(op.outputs))
         parts.append(part)
     every = r.value(hub.Concat(axis=0), parts)
     return r.value(hub.Squeeze(axes=(1,)), (every,)), states
@@ -165,14 +168,14 @@ def blocks(source: Array, count: int, order: Sequence[int]) -> Array:
     return Joined([Slab(source, block * size, (block + 1) * size) for block in order])
 
 
-def _columns(sources: Sequence[Value]) -> Array:
+def columns(sources: Sequence[Value]) -> Array:
     """Return matrices of equally many rows side by side."""
     blobs = [array(source) for source in sources]
     matrices = [reshape(blob, [blob.shape[0], blob.size // blob.shape[0]]) for blob in blobs]
     return matrices[0] if len(matrices) == 1 else Joined(matrices, axis=1)
 
 
-def _stack(source: Array) -> Array:
+def stack(source: Array) -> Array:
     """Return `source` as the weights of one direction."""
     return reshape(source, (1, *source.shape))
 

@@ -1,21 +1,59 @@
-"""PriorBox in the forms of Synopsys' Caffe besides SSD's: other orders, FaceBoxes, given sides."""
+"""Layers of Synopsys' Caffe: recurrent ones in ONNX's order of gates, and PriorBox in forms besides SSD's.
+
+Those of PriorBox are other orders of the boxes, those of FaceBoxes, and boxes of given sides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import numpy as np
 
 from caffeforge.generated import hub
-from caffeforge.runtime.array import Dense
-from caffeforge.runtime.lib import prior_ratios
+from caffeforge.runtime.array import Array, Dense, Joined
+from caffeforge.runtime.hooks.bvlc import Bottoms, run_steps, stack
+from caffeforge.runtime.lib import in_shape, prior_ratios
+from caffeforge.runtime.op import Op
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused
 
 _Box = tuple[float, float, float, float]  # left, top, right, bottom in pixels, counted from a cell's middle
 _DENSE = {32: (8, range(-2, 2)), 64: (16, range(-1, 1))}  # FaceBoxes' sides: apart by pixels, at these steps
 _SHRUNK = 60  # the side that is cut by a twentieth of the image on all sides, after TensorFlow's
+
+
+_ACTIVATIONS = {  # ONNX's names, and those of the layers that the cells are made of
+    **dict.fromkeys(("Tanh", "tanh", "TanH"), "Tanh"),
+    **dict.fromkeys(("Sigmoid", "sigmoid"), "Sigmoid"),
+    **dict.fromkeys(("Relu", "relu"), "Relu"),
+    **dict.fromkeys(("Softsign", "softsign"), "Softsign"),
+}
+
+
+class Recurrent(Protocol):
+    """Synopsys' RecurrentParameter; a number that is None is absent."""
+
+    num_output: int | None
+    expose_hidden: bool | None
+    linear_before_reset: int | None
+    activations: tuple[str, ...]
+
+
+class Layers(Protocol):
+    """Synopsys' RNNv2Parameter."""
+
+    hidden_size: int | None
+
+
+@dataclass(frozen=True)
+class _Size:
+    """What a recurrent layer says of its states."""
+
+    num_output: int | None
+    expose_hidden: bool | None = False
 
 
 class Prior(Protocol):
@@ -112,3 +150,93 @@ def _squares(param: Prior, side: int, image: tuple[float, float]) -> Iterator[_B
 
 def _around(width: float, height: float) -> _Box:
     return -width / 2, -height / 2, width / 2, height / 2
+
+
+def read_simple_rnn(r: Read, param: Recurrent) -> None:
+    """Read a SimpleRNN: the hidden state is activated weights of the step and of the state before."""
+    bottoms = Bottoms(r, param, states=1)
+    size = bottoms.size
+    inputs, bias, recurrent = _blobs(r, bottoms, 1, [(size, size)])
+    op = hub.RNN(hidden_size=size, activations=_activations(param, ("Tanh",)))
+    _tops(r, bottoms, op, (stack(inputs), stack(recurrent), stack(_with_zeros(bias))))
+
+
+def read_gru(r: Read, param: Recurrent) -> None:
+    """Read a GRU; its gates are update, reset, new, as ONNX's."""
+    bottoms = Bottoms(r, param, states=1)
+    size, after = bottoms.size, bool(param.linear_before_reset)
+    inputs, bias, *others = _blobs(r, bottoms, 3, [(size, size)] * 3 + [(size,)] * after)
+    second: Array = Dense(np.zeros((3 - after) * size, np.float32))
+    if after:
+        second = Joined([second, others.pop()])
+    op = hub.GRU(
+        hidden_size=size,
+        activations=_activations(param, ("Sigmoid", "Tanh")),
+        linear_before_reset=int(after),
+    )
+    _tops(r, bottoms, op, (stack(inputs), stack(Joined(others)), stack(Joined([bias, second]))))
+
+
+def read_lstm_v2(r: Read, param: Recurrent) -> None:
+    """Read an LSTMV2; its gates are input, output, forget, new, as ONNX's."""
+    bottoms = Bottoms(r, param, states=2)
+    size = bottoms.size
+    inputs, bias, recurrent = _blobs(r, bottoms, 4, [(4 * size, size)])
+    op = hub.LSTM(hidden_size=size, activations=_activations(param, ("Sigmoid", "Tanh", "Tanh")))
+    _tops(r, bottoms, op, (stack(inputs), stack(recurrent), stack(_with_zeros(bias))))
+
+
+def read_rnn_v2(r: Read, param: Layers) -> None:
+    """Read an RNNv2 of one layer and direction: an LSTMV2 under other names."""
+    bottoms = Bottoms(r, _Size(param.hidden_size), states=2)
+    size = bottoms.size
+    inputs, bias, recurrent = _blobs(r, bottoms, 4, [(4 * size, size)])
+    _tops(r, bottoms, hub.LSTM(hidden_size=size), (stack(inputs), stack(recurrent), stack(_with_zeros(bias))))
+
+
+def read_peephole_lstm(r: Read, param: Recurrent) -> None:
+    """Read a PeepholeLSTM: the cell before looks into input and forget, the new one into output."""
+    bottoms = Bottoms(r, param, states=2)
+    size = bottoms.size
+    inputs, bias, recurrent, into, forget, out = _blobs(r, bottoms, 4, [(4 * size, size)] + [(size,)] * 3)
+    weights = (stack(inputs), stack(recurrent), stack(_with_zeros(bias)))
+    _tops(r, bottoms, hub.LSTM(hidden_size=size), weights, stack(Joined([into, out, forget])))
+
+
+def _blobs(r: Read, bottoms: Bottoms, gates: int, others: list[tuple[int, ...]]) -> list[Array]:
+    """Return the weights of the steps (gates * H, D), their bias, and other blobs of these shapes."""
+    rows = gates * bottoms.size
+    count = 2 + bottoms.static + len(others)
+    if len(r.blobs) != count:
+        raise Refused(f"{count} blobs are due, {len(r.blobs)} are given")
+    inputs = [in_shape(r.blobs[0], (rows, prod(r.bottoms[0].shape[2:])))]
+    if bottoms.static:
+        inputs.append(in_shape(r.blobs[2], (rows, prod(r.bottoms[2].shape[1:]))))
+    behind = [in_shape(r.blobs[2 + bottoms.static + i], shape) for i, shape in enumerate(others)]
+    wide = inputs[0] if len(inputs) == 1 else Joined(inputs, axis=1)
+    return [wide, in_shape(r.blobs[1], (rows,)), *behind]
+
+
+def _with_zeros(bias: Array) -> Array:
+    """Return a bias, and behind it that of the state, which these layers do not have."""
+    return Joined([bias, Dense(np.zeros(bias.shape, np.float32))])
+
+
+def _activations(param: Recurrent, default: tuple[str, ...]) -> tuple[str, ...]:
+    """Return ONNX's names of a cell's functions; those that are not given are the usual ones."""
+    given = param.activations[: len(default)]
+    unknown = [name for name in given if name not in _ACTIVATIONS]
+    if unknown or len(param.activations) > len(default):
+        raise Refused(f"up to {len(default)} activations of {', '.join(sorted(set(_ACTIVATIONS)))} are read")
+    return tuple(_ACTIVATIONS[name] for name in given) + default[len(given) :]
+
+
+def _tops(
+    r: Read, bottoms: Bottoms, op: Op, weights: tuple[Array, ...], peepholes: Array | None = None
+) -> None:
+    """Say what the tops hold: all hidden states, and the last states where they are exposed."""
+    every, states = run_steps(r, bottoms, op, weights, peepholes)
+    r.top(0, every)
+    if bottoms.exposed:
+        for index, state in enumerate(states, 1):
+            r.top(index, state)
