@@ -37,6 +37,7 @@ from caffeforge.runtime.onnx_front.sequence_ops import TAKE_ITEMS
 from caffeforge.runtime.onnx_front.tensors import Tensors
 from caffeforge.runtime.onnx_node import OPSET
 from caffeforge.runtime.op import CustomOp, Op, VersionedOp, python_name
+from caffeforge.runtime.open_sizes import name_apart
 
 # What computes other numbers each time, or stays apart on purpose, is no constant.
 _NOT_FOLDED: Final = frozenset(
@@ -72,6 +73,7 @@ class Importer:
         self.tensors = Tensors(file)
         self.functions = Functions(file.proto)
         self.nodes: list[Node] = []
+        self._open_sizes: set[str] = set()  # names of those that ops of other domains brought in
         self.shapes = dict(shapes or {})
         self.custom = {**CAFFE_OPS, **(custom or {})}
         self.reasons: dict[str, str] = {}  # of kept nodes, by name
@@ -272,7 +274,9 @@ class Importer:
             raise FrontEndError(
                 f"{domain}.{node.op_type} has other attributes in the backend's mapping: {error}"
             ) from None
-        return self.apply(op, inputs, len(used))
+        results = self.apply(op, inputs, len(used))
+        name_apart(self.nodes[mark:], [v for v in inputs if v is not None], self._open_sizes)
+        return results
 
     def apply(self, op: Op, operands: Sequence[Value | None], count: int) -> list[Value]:
         """Add a node, or fold it; see `call.Builder`."""
