@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
-from caffeforge.generated import hub
+from caffeforge.generated import bvlc, hub
 from caffeforge.runtime.array import Dense, NDArray
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.graph import Graph, Node
+from caffeforge.runtime.loaded import load
+from caffeforge.runtime.sides.caffe_side import CaffeSide
 from caffeforge.runtime.winograd import winograd
 from caffeforge.runtime.winograd_cost import tile
 from caffeforge.runtime.winograd_form import form
@@ -214,3 +217,18 @@ def test_executor_takes_the_form_for_outputs_alone_and_not_for_exact_ones(
     assert errors["quick"] < ERRORS[4] * scale
     assert errors["exact"] < errors["quick"] / 2
     assert errors["with inner values"] < errors["quick"] / 2
+
+
+def test_comparisons_ask_for_exact_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    torch.manual_seed(0)
+    x = torch.randn(1, 96, 28, 28)
+    files = bvlc.export(torch.nn.Conv2d(96, 96, 3, padding=1).eval(), (x,), tmp_path / "net", verify=False)
+    assert files.caffemodel is not None
+    quick, exact = (load(files.prototxt, files.caffemodel, exact=exact) for exact in (False, True))
+    feed = {name: x.numpy() for name in exact.inputs}
+    ((name, expected),) = exact.run(feed).items()
+    side = CaffeSide(files.prototxt, files.caffemodel, "bvlc", ("CPUExecutionProvider",))
+    (compared,) = side.run(feed, inner=False).values()
+    np.testing.assert_array_equal(compared, expected)
+    assert (quick.run(feed)[name] != expected).any(), "a convolution of this size has the form"
