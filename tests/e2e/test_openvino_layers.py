@@ -99,6 +99,31 @@ def test_layers_of_its_schema_alone_compute_what_their_sources_say(
     np.testing.assert_array_equal(load(prototxt, caffemodel, BACKEND).run(inputs)["y0_0"], due)
 
 
+def test_regions_are_warped_as_the_kernel_of_mnc_says(tmp_path: Path) -> None:
+    """The first place of each bin between the four pixels around it, 0 half a pixel beyond the map."""
+    r, (height, width) = Random(4), (6, 9)
+    image = r.normal(1, 3, height, width)
+    corners = r.generator.uniform(-30, 120, (40, 4))
+    rois = np.concatenate([np.zeros((40, 1)), corners], 1).astype(np.float32)
+    rois[0, 1:] = [8, 24, 72, 40]  # sides that half a pixel's rounding decides
+    text = "roi_warping_param { pooled_h: 3 pooled_w: 4 spatial_scale: 0.0625 }"
+    files = written([Single("ROIWarping", text, (image, rois))], "openvino", tmp_path)
+    found = load(*files[:2], BACKEND).run(files[2])["y0_0"]
+    due = np.zeros((40, 3, 3, 4), np.float32)
+    for n, (left, top, right, bottom) in enumerate(
+        np.trunc(s + np.copysign(0.5, s)) for s in rois[:, 1:] / 16
+    ):
+        for row, column in np.ndindex(3, 4):
+            y, x = top + row * max(bottom - top, 0) / 3, left + column * max(right - left, 0) / 4
+            if not (-0.5 <= y <= height - 0.5 and -0.5 <= x <= width - 0.5):
+                continue
+            y, x = min(max(y, 0), height - 1), min(max(x, 0), width - 1)
+            for i, j in np.ndindex(height, width):
+                due[n, :, row, column] += max(1 - abs(y - i), 0) * max(1 - abs(x - j), 0) * image[0, :, i, j]
+    assert 0 < np.count_nonzero(due) < due.size
+    np.testing.assert_allclose(found, due, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("layer", "sentence"),
     [
