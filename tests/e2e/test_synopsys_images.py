@@ -112,6 +112,11 @@ def attention() -> Case:
 
 
 SMALL = RANDOM.normal(2, 1, 3, 4)
+WHOLE = np.array([-2, 0.5, 1.5], np.float32)[:, None, None]
+QUERY, MEMORY = RANDOM.normal(2, 1024, scale=0.05), RANDOM.normal(2, 500, 1024)
+LIKE = functional.softmax(
+    torch.einsum("nd,nad->na", torch.from_numpy(QUERY), torch.from_numpy(MEMORY)), 1
+).numpy()
 LARGE = np.concatenate([aligned(IMAGE, 10, 10), aligned(SMALL, 10, 10)], 1)
 CASES = [
     Case("BN", "bn_mode: INFERENCE", [IMAGE], [IMAGE * FACTOR + OFFSET], [FACTOR, OFFSET]),
@@ -148,6 +153,15 @@ CASES = [
     Case("FlowWarp", "", [IMAGE, FLOW], [warped(IMAGE, FLOW)]),
     Case("Corr1d", "num_of_shifts: 6 stride: 2", PAIR, [shifted(PAIR[0], PAIR[1], 3)]),
     attention(),
+    Case("ChannelNorm", "", [IMAGE], [np.sqrt((IMAGE**2).sum(1, keepdims=True))]),
+    Case("SpatialProduct", "", [IMAGE, FLOW[:, :1]], [IMAGE * FLOW[:, :1]]),
+    Case("FloorDiv", "", [IMAGE, WHOLE], [IMAGE // WHOLE]),
+    Case("FloorDiv", "", [IMAGE], [IMAGE // WHOLE], [WHOLE]),
+    Case("FloorMod", "", [IMAGE, WHOLE], [IMAGE % WHOLE]),
+    Case("Pow", "", [np.abs(IMAGE), WHOLE], [np.abs(IMAGE) ** WHOLE]),
+    Case("Pow", "", [np.abs(IMAGE)], [np.abs(IMAGE) ** WHOLE], [WHOLE]),
+    Case("HardTanH", "", [IMAGE], [functional.hardtanh(torch.from_numpy(IMAGE)).numpy()]),
+    Case("LuongAttention", "", [QUERY, QUERY, MEMORY], [LIKE]),
 ]
 
 
