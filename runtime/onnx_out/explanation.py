@@ -13,7 +13,7 @@ from caffeforge.runtime.explanation import signature
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
 from caffeforge.runtime.onnx_out.coverage import lowerings, of
 from caffeforge.runtime.onnx_out.definition import is_defined
-from caffeforge.runtime.onnx_out.own_ops import stays
+from caffeforge.runtime.onnx_out.own_ops import bodies_of, has_functions, stays
 from caffeforge.runtime.rule_text import constraint_lines, entry_lines, indented, near_names
 
 
@@ -42,6 +42,9 @@ def _op(backend: OnnxBackend, covered: Coverage, name: str) -> Iterator[str]:
         yield from entry_lines(entry, "op")
     elif custom is not None and stays(custom.op.__new__(custom.op), backend, "auto"):
         yield f"op {name}: {backend.name} writes it as a node of the domain {custom.op.domain}"
+        if bodies_of(custom.op.__new__(custom.op)):
+            beside = "beside it as a local function" if has_functions(backend, "auto") else "in its place"
+            yield f"  what it computes stands {beside}, where the opset has the ops for it"
     else:
         yield f"op {name}: {backend.name} has no rule for it"
         yield from _missing(backend, name)
