@@ -17,7 +17,7 @@ from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.message import Message
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.open_sizes import name_apart
-from caffeforge.runtime.random_weights import with_random_blobs
+from caffeforge.runtime.random_weights import Blank, with_random_blobs
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
 from caffeforge.runtime.shared_memory import SharedMemory
@@ -49,6 +49,7 @@ def hub_from_net(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     *,
     seed: int | None = None,
+    blank: type[Blank] = Blank,
 ) -> HubNet:
     """Return what `net` computes.
 
@@ -57,12 +58,13 @@ def hub_from_net(
         backend: the dialect of `net`.
         shapes: those of inputs that differ from those in the net, as by ``Net.reshape`` in pycaffe.
         seed: give layers that need weights and have none random ones, which are put into `net`.
+        blank: what they are; `Ones` where only their shapes matter.
 
     Raises:
         ReadError: naming the layer, and the condition of its rule that does not hold.
     """
     _check_types(net, backend)
-    return _Reading(net, backend, shapes or {}, seed).run()
+    return _Reading(net, backend, shapes or {}, seed, blank).run()
 
 
 def _check_types(net: Net, backend: Backend) -> None:
@@ -86,9 +88,14 @@ def _check_types(net: Net, backend: Backend) -> None:
 
 class _Reading:
     def __init__(
-        self, net: Net, backend: Backend, shapes: Mapping[str, tuple[int, ...]], seed: int | None
+        self,
+        net: Net,
+        backend: Backend,
+        shapes: Mapping[str, tuple[int, ...]],
+        seed: int | None,
+        blank: type[Blank],
     ) -> None:
-        self.seed = seed
+        self.seed, self.blank = seed, blank
         self.net = net
         self.backend = backend
         self.shapes = shapes
@@ -173,7 +180,7 @@ class _Reading:
             return read
 
         if self.seed is not None and not layer.blobs:
-            layer.blobs = with_random_blobs(layer, self.seed, build).blobs
+            layer.blobs = with_random_blobs(layer, self.seed, build, self.blank).blobs
         read = build(layer)
         if read.input_shapes:
             for top, shape in zip(layer.tops, read.input_shapes, strict=True):

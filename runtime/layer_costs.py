@@ -11,6 +11,7 @@ from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.graph import Node, Symbol, Value
 from caffeforge.runtime.hub_from_net import hub_from_net
 from caffeforge.runtime.net import Net
+from caffeforge.runtime.random_weights import Blank, Ones
 
 _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
@@ -34,12 +35,18 @@ class LayerCost:
 
 
 def layer_costs(net: Net, backend: Backend, seed: int | None = None) -> list[LayerCost]:
-    """Return the costs of all layers, in order; with a seed, those that have no weights get random ones.
+    """Return the costs of all layers, in order.
+
+    Args:
+        net: the net; one without any weights counts those that it needs.
+        backend: its dialect.
+        seed: give layers without weights random ones although others have some.
 
     Raises:
         ReadError: a layer's meaning is not known, or its weights are missing.
     """
-    hub = hub_from_net(net, backend, seed=seed)
+    bare = not any(layer.blobs for layer in net.layers)
+    hub = hub_from_net(net, backend, seed=0 if bare else seed, blank=Ones if bare else Blank)
     costs: list[LayerCost] = []
     for layer, nodes in zip(net.layers, hub.nodes, strict=True):
         each = [macs(node) for node in nodes]

@@ -59,9 +59,10 @@ def test_what_is_wrong_besides_is_still_said(tmp_path: Path, capsys: pytest.Capt
     with pytest.raises(CaffeforgeError, match=r"layer c \(Convolution\): group must divide the channels"):
         load(path, weights="random")
     path.write_text(TEXT)
-    assert cli.main(["layers", str(path), "--backend", "bvlc"]) == 1
+    assert cli.main(["run", str(path), "--backend", "bvlc", "--random"]) == 1
     assert "give its caffemodel, or ask for random ones" in capsys.readouterr().err
-    assert cli.main(["layers", str(path), "--backend", "bvlc", "--random-weights"]) == 0
-    assert "15,146" in capsys.readouterr().out
+    for options in ([], ["--random-weights"]):  # which only counts them
+        assert cli.main(["layers", str(path), "--backend", "bvlc", *options]) == 0
+        assert "15,146" in capsys.readouterr().out
     assert cli.main(["run", str(path), "--backend", "bvlc", "--random", "--random-weights"]) == 0
     assert "p: 2x6" in capsys.readouterr().out

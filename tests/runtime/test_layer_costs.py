@@ -78,3 +78,48 @@ def test_a_gpu_that_is_not_there_is_said_so(stem: Path, capsys: pytest.CaptureFi
     assert cli.main(["run", *files, "--random", "--provider", "CUDA"]) == 2
     said = capsys.readouterr().err
     assert "CUDAExecutionProvider" in said and "Traceback" not in said
+
+
+def caffenet() -> str:
+    """Return Caffe's reference network of 2012's AlexNet, as published: two groups, 227 by 227 pixels."""
+    lines = ['input: "data" input_dim: 1 input_dim: 3 input_dim: 227 input_dim: 227']
+    bottom = "data"
+
+    def add(name: str, kind: str, param: str) -> None:
+        nonlocal bottom
+        lines.append(f'layer {{ name: "{name}" type: "{kind}" bottom: "{bottom}" top: "{name}" {param} }}')
+        bottom = name
+
+    def conv(name: str, count: int, size: int, rest: str) -> None:
+        add(name, "Convolution", f"convolution_param {{ num_output: {count} kernel_size: {size} {rest} }}")
+
+    def pool(name: str) -> None:
+        add(name, "Pooling", "pooling_param { kernel_size: 3 stride: 2 }")
+
+    conv("conv1", 96, 11, "stride: 4")
+    pool("pool1")
+    add("norm1", "LRN", "")
+    conv("conv2", 256, 5, "pad: 2 group: 2")
+    pool("pool2")
+    conv("conv3", 384, 3, "pad: 1")
+    conv("conv4", 384, 3, "pad: 1 group: 2")
+    conv("conv5", 256, 3, "pad: 1 group: 2")
+    pool("pool5")
+    for name, count in (("fc6", 4096), ("fc7", 4096), ("fc8", 1000)):
+        add(name, "InnerProduct", f"inner_product_param {{ num_output: {count} }}")
+    return "\n".join(lines)
+
+
+def test_a_published_network_has_its_published_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """60,965,224 parameters and 724 million multiply-accumulates; the text alone tells them."""
+    path = tmp_path / "caffenet.prototxt"
+    path.write_text(caffenet())
+    assert cli.main(["layers", str(path), "--backend", "bvlc"]) == 0
+    rows = {line.split()[0]: line.split()[-2:] for line in capsys.readouterr().out.splitlines()}
+    assert rows["total"] == ["60,965,224", "724,406,816"]
+    assert rows["conv1"] == ["34,944", "105,415,200"]  # 96 x 3 x 11 x 11 + 96, at 55 x 55 places
+    assert rows["conv2"] == ["307,456", "223,948,800"]  # 256 x 48 x 5 x 5 + 256, at 27 x 27 places
+    assert rows["fc6"] == ["37,752,832", "37,748,736"]
+    assert rows["norm1"] == ["0", "0"]
