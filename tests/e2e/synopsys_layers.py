@@ -71,5 +71,5 @@ def check(case: Case, folder: Path) -> None:
     """Compare the tops of a layer with what is expected, shapes too."""
     found = computed(case.text, case.bottoms, folder, blobs=case.blobs, tops=len(case.expected))
     for top, expected in zip(found, case.expected, strict=True):
-        assert top.shape == expected.shape
+        assert top.shape == expected.shape and not np.isnan(expected).any()
         np.testing.assert_allclose(top, expected, rtol=1e-4, atol=1e-5)

@@ -97,12 +97,8 @@ def shifted(a: Floats, b: Floats, count: int) -> Floats:
 
 
 def attention() -> Case:
-    query, state, memory, v = (
-        RANDOM.normal(2, 4),
-        RANDOM.normal(2, 3),
-        RANDOM.normal(2, 3, 4),
-        RANDOM.normal(4),
-    )
+    query, state, memory = RANDOM.normal(2, 4), RANDOM.normal(2, 3), RANDOM.normal(2, 3, 4)
+    v = np.array([0.5, -0.3, 1.2, 0.1], np.float32)
     weight = v * 0.5 / np.sqrt(np.sqrt(np.maximum(v, 0)).sum())
     keys = memory.transpose(0, 2, 1).reshape(2, 3, 4)
     scores = (np.tanh(keys + query[:, None]) * weight).sum(2)
