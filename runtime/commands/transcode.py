@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from caffeforge.runtime.commands import BACKEND_HELP, describe
+from caffeforge.runtime.commands import BACKEND_HELP, add_state, describe
 
 if TYPE_CHECKING:
     from caffeforge.runtime.commands import Commands
@@ -23,6 +23,7 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not compare both nets")
     own = "ONNX: ops of domains of their own as nodes, with local functions or alone, or said by others"
     parser.add_argument("--own-ops", choices=("auto", "function", "node", "lower"), help=own)
+    add_state(parser)
     parser.set_defaults(run=run)
 
 
@@ -45,6 +46,8 @@ def run(options: argparse.Namespace) -> None:
             target=target,
             verify=options.verify,
             own_ops=options.own_ops or "auto",
+            level=options.level,
+            stages=options.stages,
         )
         print(made.report())
         return
@@ -57,5 +60,7 @@ def run(options: argparse.Namespace) -> None:
         source=options.source,
         target=options.target,
         verify=options.verify,
+        level=options.level,
+        stages=options.stages,
     )
     print(result.report())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,8 @@ def export_net(
     source: str | Path | Backend,
     target: OnnxBackend,
     verify: bool = True,
+    level: int = 0,
+    stages: Sequence[str] = (),
     **options: Any,
 ) -> ExportResult:
     """Write a net of the dialect `source` as an ONNX file.
@@ -71,13 +73,16 @@ def export_net(
         source: backend or its name, in which the net is written.
         target: the opset, or the part of one.
         verify: run both on the same random inputs.
+        level: for ``min_level`` and ``max_level`` in the layers' rules.
+        stages: for ``stage`` and ``not_stage`` there.
         options: what else ``export`` of an ONNX backend takes: names, metadata, external_data, own_ops.
 
     Raises:
         CaffeforgeError: the net cannot be read, the target cannot say it, or the two differ in values.
     """
     dialect = find(source)
-    net = read_files(Path(prototxt), Path(caffemodel) if caffemodel is not None else None, dialect)
+    weights = Path(caffemodel) if caffemodel is not None else None
+    net = read_files(Path(prototxt), weights, dialect, level=level, stages=stages)
     graph = _named(hub_from_net(net, dialect))
     generator = np.random.default_rng(0)
     example: dict[str, NDArray] = {

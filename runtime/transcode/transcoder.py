@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from caffeforge.runtime.export import map_text
 from caffeforge.runtime.joining import join, read_text
 from caffeforge.runtime.loaded import LoadedNet, load
 from caffeforge.runtime.net import Net
+from caffeforge.runtime.net_state import State
 from caffeforge.runtime.prototxt_reader import parse
 from caffeforge.runtime.transcode.layers import Layers
 
@@ -58,6 +60,8 @@ def transcode(
     source: str | Path | Backend,
     target: str | Path | Backend,
     verify: bool = True,
+    level: int = 0,
+    stages: Sequence[str] = (),
 ) -> TranscodeResult:
     """Write a net of the dialect `source` as a net of `target`.
 
@@ -71,23 +75,27 @@ def transcode(
         source: backend or its name, in which the net is written.
         target: the one in which it shall be written.
         verify: run both nets on the same random inputs.
+        level: for ``min_level`` and ``max_level`` in the layers' rules, which stay in the text.
+        stages: for ``stage`` and ``not_stage`` there.
 
     Raises:
         CaffeforgeError: the net cannot be read, the target cannot say it, or the files differ in values.
     """
     origin, goal = find(source), find(target)
-    text = read_text(Path(prototxt), origin)
+    state = State(level, tuple(stages))
+    text = read_text(Path(prototxt), origin, state)
     if caffemodel is not None:
         join(text, Path(caffemodel), origin, compare=True)
     layers = Layers(text, origin, goal)
     layers.run()
-    written = parse(layers.text(), goal, f"{Path(path).name}.prototxt")
+    written = parse(layers.text(), goal, f"{Path(path).name}.prototxt", state=state)
     for layer, index in zip(written.net.layers, written.indices, strict=True):
         layer.blobs = layers.blobs[index]
     found: list[Verification] = []
 
     def check(new_text: Path, new_weights: Path) -> None:
-        found.append(_compare(text.net, origin, load(new_text, new_weights, goal, exact=True)))
+        loaded = load(new_text, new_weights, goal, exact=True, level=level, stages=stages)
+        found.append(_compare(text.net, origin, loaded))
 
     files = write_files(
         written.net, goal, Path(path), map_text(written.net, goal), check if verify else None, layers.text()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import onnxruntime
 import pytest
 
 from caffeforge.generator.generate import generate, write
@@ -16,6 +17,7 @@ from caffeforge.runtime.backends import find
 from caffeforge.runtime.caffe_files import read_files, write_files
 from caffeforge.runtime.cli import main
 from caffeforge.runtime.errors import LegalizeError
+from caffeforge.runtime.loaded import load
 from caffeforge.runtime.transcode import TranscodeResult, transcode
 from tests.real_caffe.witness import Witness
 
@@ -160,3 +162,32 @@ def test_the_command_reports_what_it_did(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["transcode", *arguments, "--from", "bvlc_master", "--to", "bvlc"]) == 0
     said = capsys.readouterr().out
     assert "2 layers copied, 1 rewritten" in said and "verified: 1 output and 0 layers agree" in said
+
+
+def test_the_layers_of_a_stage_are_written(tmp_path: Path) -> None:
+    """As in nets of DIGITS, whose texts hold several nets; the rules stay in the text."""
+    text = tmp_path / "net.prototxt"
+    text.write_text(
+        'input: "x" input_shape { dim: 1 dim: 3 }\n'
+        'layer { name: "a" type: "TanH" bottom: "x" top: "y" include { stage: "deploy" } }\n'
+        'layer { name: "b" type: "AbsVal" bottom: "x" top: "y" exclude { stage: "deploy" } }\n'
+    )
+    x = np.array([[-1, 2, 3]], np.float32)
+    for stages, expected in ((["deploy"], np.tanh(x)), ([], np.abs(x))):
+        options = [option for stage in stages for option in ("--stage", stage)]
+        for target in ("ssd", "onnx_opset17"):
+            command = [
+                "transcode",
+                str(text),
+                "--from",
+                "bvlc",
+                "--to",
+                target,
+                "--out",
+                str(tmp_path / "new"),
+            ]
+            assert main([*command, *options]) == 0
+        found = load(tmp_path / "new.prototxt", None, "ssd", stages=stages).run({"x": x})["y"]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        session = onnxruntime.InferenceSession(str(tmp_path / "new.onnx"))
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], expected, rtol=1e-6)
