@@ -134,6 +134,10 @@ class _Reading:
         """Return what to do about a refusal for want of a bottom or of weights, empty for any other."""
         if sentence.endswith(NOT_COMPUTED):
             return self._hint_at_bottom(layer)
+        if layer.blobs and re.search(r"\bblobs\b", sentence):
+            shapes = ", ".join("x".join(map(str, blob.shape)) or "one number" for blob in layer.blobs)
+            count = "1 blob" if len(layer.blobs) == 1 else f"{len(layer.blobs)} blobs"
+            return f"the caffemodel gives it {count}: {shapes}"
         if layer.blobs or not re.search(r"\b(blobs?|weights)\b", sentence):
             return ""
         given = {other.type for other in self.net.layers if other.blobs}

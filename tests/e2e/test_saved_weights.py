@@ -105,3 +105,15 @@ def test_weights_of_an_lstm_may_have_four_axes(caffe: Witness, tmp_path: Path) -
     given[1].write_bytes(proto.SerializeToString())
     x = {"d": random.normal(3, 2, 4), "on": np.array([[0, 0], [1, 1], [1, 0]], np.float32)}
     assert difference(load(*given).run(x)["l"], caffe.run(*given, x)["l"]) < 1e-5
+
+
+def test_too_few_and_too_many_weights_of_a_layer_are_told_with_their_shapes(tmp_path: Path) -> None:
+    def fewer(proto: Any) -> None:
+        del proto.layer[1].blobs[1]
+
+    def more(proto: Any) -> None:
+        proto.layer[1].blobs.add().CopyFrom(proto.layer[2].blobs[0])
+
+    for change, says in ((fewer, "it 1 blob: 4x3x3x3"), (more, "it 3 blobs: 4x3x3x3, 4, 4")):
+        with pytest.raises(ReadError, match=rf"layer a \(Convolution\).*\n.*the caffemodel gives {says}"):
+            load(*files(tmp_path, change))
