@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,22 @@ WIDE = np.concatenate([np.array([[0], [1], [0], [1]]), noise(4, 4, seed=14) * 3]
 WIDE[:, 3:] += 60
 REGIONS = "spatial_scale: 0.125 output_dim: 2 group_size: 3"
 
+
+def sequence(kind: str, order: Sequence[int]) -> tuple[Floats, list[Floats]]:
+    """Return what PyTorch's cell gives of SEQUENCE, and its weights as NART stacks them."""
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        cell = getattr(torch.nn, kind)(3, 4)
+        found: Floats = cell(T(SEQUENCE))[0].numpy()
+        row, state, offset, second = (
+            torch.cat([p.chunk(len(order))[g] for g in order]) for p in cell.parameters()
+        )
+    return found, [state.numpy(), torch.cat([offset, second]).numpy(), row.numpy()]
+
+
+SEQUENCE = noise(5, 2, 3, seed=10)
+LSTM, LSTM_WEIGHTS = sequence("LSTM", (0, 1, 3, 2))  # I F O G of PyTorch's i f g o
+GRU, GRU_WEIGHTS = sequence("GRU", (1, 0, 2))  # Z R G of its r z n
 CASES = [
     Case(
         "batch_norm_3d",
@@ -320,5 +337,23 @@ CASES = [
         'type: "Reshape3d" reshape3d_param { shape { dim: [0, 4, 2, -1, 3] } }',
         (DEEP,),
         DEEP.reshape(2, 4, 2, -1, 3),
+    ),
+]
+
+# NART's own, of schemas/nart/mapping.yaml
+NART = [
+    Case(
+        "recurrent",
+        'type: "SLGRNN" recurrent_param { num_output: 4 hidden_bias: true }',
+        (SEQUENCE,),
+        GRU,
+        GRU_WEIGHTS,
+    ),
+    Case(
+        "recurrent",
+        'type: "SLLSTM" recurrent_param { num_output: 4 hidden_bias: true }',
+        (SEQUENCE,),
+        LSTM,
+        LSTM_WEIGHTS,
     ),
 ]

@@ -13,7 +13,7 @@ from caffeforge.runtime.loaded import load
 from tests.e2e import vendor
 from tests.e2e.known_formulas import Floats, X
 from tests.e2e.known_layer_cases import Case
-from tests.e2e.sensetime_layer_cases import CASES, DEEP, KERNELS, LEFT, MAPS, RIGHT, SLID
+from tests.e2e.sensetime_layer_cases import CASES, DEEP, KERNELS, LEFT, MAPS, NART, RIGHT, SEQUENCE, SLID
 
 BOTH = ("nart", "ppq")
 ALONE = {  # by their messages
@@ -26,7 +26,8 @@ ALONE = {  # by their messages
     "reduce.operation": "nart",
     "reduce.mode": "ppq",
 }
-HELD = [(dialect, case) for case in CASES for dialect in BOTH if ALONE.get(case.id, dialect) == dialect]
+HELD = [("nart", case) for case in NART]
+HELD += [(dialect, case) for case in CASES for dialect in BOTH if ALONE.get(case.id, dialect) == dialect]
 
 
 def computed(dialect: str, case: Case, folder: Path) -> Floats:
@@ -107,6 +108,12 @@ def test_the_mean_and_the_variance_are_taken_away(
             (MAPS[:, :, :2].copy(),),
             "three rows and columns",
         ),
+        (
+            "nart",
+            'type: "SLLSTM" recurrent_param { num_output: 4 }',
+            (SEQUENCE,),
+            "two rows of offsets",
+        ),
     ],
 )
 def test_what_is_not_known_is_refused(
@@ -119,10 +126,12 @@ def test_what_is_not_known_is_refused(
 @pytest.mark.parametrize(
     ("dialect", "kind", "sentence"),
     [
+        ("nart", "LSTM", "hidden_bias"),
         ("nart", "PSROIAlignPooling", "sample_num samples between"),
         ("nart", "ROIAlignPooling", "two readers"),
         ("nart", "TopkSoftmax", "not among the first topk"),
         ("nart", "Warp", "tells its sizes alone"),
+        ("ppq", "LSTM", "converts no such layer"),
         ("ppq", "PSROIAlignPooling", "differ about sample_num"),
     ],
 )
