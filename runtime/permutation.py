@@ -44,15 +44,14 @@ def single(sizes: Sequence[int], perm: Perm) -> Swap | None:
 
 
 def first_of(perm: Perm) -> Perm:
-    """Return the first of the fewest exchanges that make up `perm`."""
+    """Return the first of the fewest exchanges that make up `perm`, `perm` itself of one axis or none."""
     best: tuple[int, Perm] | None = None
     for cut in _cuts(len(perm)):
         exchange = _exchange(len(perm), *cut)
         count = _distances(len(perm))[after(exchange, perm)]
         if best is None or count < best[0]:
             best = (count, exchange)
-    assert best is not None  # a permutation of two axes or more has cuts
-    return best[1]
+    return perm if best is None else best[1]
 
 
 def after(first: Perm, perm: Perm) -> Perm:

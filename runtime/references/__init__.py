@@ -1,7 +1,6 @@
 """NumPy references of the ops in domain ``caffe``; importing the package registers them all."""
 
 from caffeforge.runtime.references import (
-    correlation,
     crops,
     detections,
     face_detections,
@@ -19,7 +18,6 @@ from caffeforge.runtime.references import (
 )
 
 __all__ = [
-    "correlation",
     "crops",
     "detections",
     "face_detections",

@@ -36,3 +36,8 @@ def test_the_batch_matters_where_it_stays_the_first() -> None:
     """It may be 1 when the model is converted and other when the net runs."""
     assert real_axes((1, 3, 4), (0, 2, 1)) == (0, 1, 2)
     assert real_axes((1, 3, 4), (2, 1, 0)) == (1, 2)
+
+
+@pytest.mark.parametrize("perm", [(), (0,)])
+def test_what_has_one_axis_or_none_has_no_exchange(perm: tuple[int, ...]) -> None:
+    assert first_of(perm) == perm
