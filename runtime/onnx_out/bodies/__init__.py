@@ -14,11 +14,17 @@ from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.onnx_out.bodies.detections import detection_output
 from caffeforge.runtime.onnx_out.bodies.proposals import proposal
 from caffeforge.runtime.onnx_out.bodies.region_pooling import psroi_pooling
+from caffeforge.runtime.onnx_out.bodies.standing import frcn_detection, regions_above, yolo_detection
 from caffeforge.runtime.onnx_out.bodies.suppression import by_loop
+from caffeforge.runtime.onnx_out.bodies.yolo_boxes import yolo_detection_output
 from caffeforge.runtime.op import Op
 
 BODIES: Final[Mapping[type[Op], tuple[Callable[..., None], ...]]] = {  # the first that an opset can say
     caffe_ops.DetectionOutput: (detection_output, partial(detection_output, suppress=by_loop)),
     caffe_ops.Proposal: (proposal, partial(proposal, suppress=by_loop)),
     caffe_ops.PSROIPooling: (psroi_pooling,),
+    caffe_ops.YoloDetectionOutput: (yolo_detection_output, partial(yolo_detection_output, suppress=by_loop)),
+    caffe_ops.RegionsAbove: (regions_above,),
+    caffe_ops.FrcnDetection: (frcn_detection,),
+    caffe_ops.YoloDetection: (yolo_detection,),
 }

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from caffeforge.generated import hub
-from caffeforge.runtime.array import Dense, NDArray
+from caffeforge.runtime.array import Dense, Full, NDArray
 from caffeforge.runtime.builder import Builder, Operand
 from caffeforge.runtime.graph import Dim, Node, Symbol, Value, constant
+from caffeforge.runtime.onnx_node import element_type
 from caffeforge.runtime.op import Op
+
+_FLOAT = element_type("float32")
 
 
 class Body:
@@ -62,6 +65,27 @@ class Body:
 
     def reshape(self, value: Value, *shape: int) -> Value:
         return self(hub.Reshape(shape=shape), value)
+
+    def count(self, value: Value) -> Value:
+        """Return how many elements a value has, an int64 scalar."""
+        return self(hub.Size(), value)
+
+    def zeros(self, value: Value) -> Value:
+        """Return as many float32 zeros as a value has numbers, however many that are."""
+        return self(hub.Cast(to=_FLOAT), self(hub.Less(), value, value))
+
+    def ones(self, value: Value) -> Value:
+        """Return as many float32 ones."""
+        return self(hub.Cast(to=_FLOAT), self(hub.Not(), self(hub.Less(), value, value)))
+
+    def chosen(self, mask: Value, size: Dim | None = None) -> Value:
+        """Return where a mask (count) holds, int64 (found), ascending; `size` tells how often, if known."""
+        dims = (1, self.own_size("found") if size is None else size)
+        return self(hub.Squeeze(axes=(0,)), self.open(hub.NonZero(), mask, dims=dims))
+
+    def at_least(self, value: Value, bound: float) -> Value:
+        """Return where a value is no less than a number; opset 12 brought an op for that."""
+        return self(hub.Not(), self(hub.Less(), value, Full((), bound)))
 
     def part(self, value: Value, start: int, stop: int, axis: int = -1) -> Value:
         """Return what lies between two places along one axis."""

@@ -43,7 +43,8 @@ class Limits:
 class Suppression(Protocol):
     """Returns float32 (groups, count): 1 for each box that stays, 0 for others.
 
-    Boxes are (groups, count, 4): left, top, right, bottom, with their scores, which fall in each group.
+    Boxes are (groups, count, 4): left, top, right, bottom, with their scores, which fall in each group. How
+    many they are, a run may tell if there is one group.
     """
 
     def __call__(self, body: Body, boxes: Value, scores: Value, limits: Limits) -> Value: ...
@@ -57,33 +58,38 @@ def by_op(body: Body, boxes: Value, scores: Value, limits: Limits) -> Value:
     """
     if limits.eta < 1:
         raise Refused("NonMaxSuppression has no threshold that falls with each box that stays (nms_eta)")
-    groups, count = scores.shape
+    groups, count = scores.shape[0], scores.dims[1]
     op = hub.NonMaxSuppression(
         max_output_boxes_per_class=limits.most,
         iou_threshold=min(limits.threshold, 1.0),
         score_threshold=limits.above,
     )
     kept = body.own_size("kept")
-    found = body.open(op, boxes, body.reshape(scores, groups, 1, count), dims=(kept, 3))
+    found = body.open(op, boxes, body(hub.Unsqueeze(axes=(1,)), scores), dims=(kept, 3))
     group, rank = (body(hub.Gather(axis=1), found, Full((), place, "int64")) for place in (0, 2))
-    places = body(hub.Add(), body(hub.Mul(), group, Full((), count, "int64")), rank)
+    if isinstance(count, int):
+        places = body(hub.Add(), body(hub.Mul(), group, Full((), count, "int64")), rank)
+        nothing: Operand = Full((groups * count,), 0.0)
+    else:
+        places = rank
+        nothing = body.zeros(body.reshape(scores, -1))
     ones = body(hub.Cast(to=_FLOAT), body(hub.Equal(), places, places))
-    mask = body(hub.ScatterElements(axis=0), Full((groups * count,), 0.0), places, ones)
-    return body.reshape(mask, groups, count)
+    mask = body(hub.ScatterElements(axis=0), nothing, places, ones)
+    return body.reshape(mask, groups, count if isinstance(count, int) else -1)
 
 
 def by_loop(body: Body, boxes: Value, scores: Value, limits: Limits) -> Value:
     """Suppress by a Loop over the boxes, of all groups at once."""
-    groups, count = scores.shape
+    groups, count = scores.shape[0], scores.dims[1]
     low, high = body.part(boxes, 0, 2), body.part(boxes, 2, 4)
     area = _area(body, body(hub.Sub(), high, low))
     scored = body(hub.Cast(to=_FLOAT), body(hub.Greater(), scores, Full((), limits.above)))
-    starts = [Full((groups, count), 0.0), Full((groups, 1), 0.0), Full((groups, 1), limits.threshold)]
+    starts: list[Operand] = [body.zeros(scores), Full((groups, 1), 0.0), Full((groups, 1), limits.threshold)]
     op = Repeated(_one_box(low, high, area, scored, limits), len(starts))
     last = [*((groups, count), (groups, 1), (groups, 1)), (count, groups, 1)]
-    operands: list[Operand] = [Full((), count, "int64"), *starts, low, high, area, scored]
-    *_, kept = body.all_open(op, operands, last)
-    return body.reshape(body(hub.Transpose(perm=(1, 0, 2)), kept), groups, count)
+    steps = Full((), count, "int64") if isinstance(count, int) else body.count(scores)  # of one group
+    *_, kept = body.all_open(op, [steps, *starts, low, high, area, scored], last)
+    return body(hub.Squeeze(axes=(2,)), body(hub.Transpose(perm=(1, 0, 2)), kept))
 
 
 def _one_box(low: Value, high: Value, area: Value, scored: Value, limits: Limits) -> Graph:
@@ -91,7 +97,7 @@ def _one_box(low: Value, high: Value, area: Value, scored: Value, limits: Limits
 
     The states are the largest overlap of each box with any that stays, how many stay, and the threshold.
     """
-    groups, count = scored.shape
+    groups, count = scored.dims
     step = Value("step", "int64", ())
     states = [
         Value("overlaps", "float32", (groups, count)),

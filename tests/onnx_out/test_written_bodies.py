@@ -1,0 +1,78 @@
+"""Caffe's layers that find objects, by other ops of each opset: onnxruntime finds what the references do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from caffeforge.generated.hub import caffe_ops
+from caffeforge.runtime.errors import LegalizeError
+from caffeforge.runtime.op import Op
+from tests.onnx_out import body_cases
+from tests.onnx_out.body_cases import Draw
+from tests.onnx_out.written_bodies import OPSETS, Written, agree
+
+SEEDS = 8
+MAKERS = (
+    body_cases.yolo_detection_output,
+    body_cases.regions_above,
+    body_cases.frcn_detection,
+    body_cases.yolo_detection,
+)
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_found_objects_are_those_of_the_reference(make: body_cases.Maker, opset: int) -> None:
+    found = []
+    for seed in range(SEEDS):
+        op, samples = make(Draw(seed))
+        found += agree(op, samples, opset)
+    assert sum(array.any() for array in found) > len(found) / 2
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_an_opset_without_nonzero_cannot_say_them(make: body_cases.Maker) -> None:
+    op, samples = make(Draw(0))
+    with pytest.raises(LegalizeError, match="opset 9"):
+        Written(op, samples[0], 8)
+
+
+MISFITS: list[tuple[Op, list[tuple[int, ...]], str]] = [
+    (
+        caffe_ops.YoloDetectionOutput(
+            num_classes=2,
+            anchors=(1.0, 2.0),
+            masks=(0,),
+            strides=(1.0,),
+            exclusive=True,
+            score_threshold=0.5,
+            nms_threshold=0.5,
+        ),
+        [(1, 7, 3, 4)],
+        r"need maps \[1, 7, rows, as many columns\], one is \[1, 7, 3, 4\]",
+    ),
+    (
+        caffe_ops.RegionsAbove(
+            stride=16,
+            base_size=16,
+            image_size=(90, 90),
+            score_threshold=0.5,
+            nms_threshold=0.5,
+            keep_top_k=3,
+        ),
+        [(1, 18, 3, 4), (1, 36, 4, 3)],
+        r"9 anchors need \[1, 36, 3, 4\]",
+    ),
+    (
+        caffe_ops.FrcnDetection(num_classes=3, score_threshold=0.5, nms_threshold=0.5, keep_top_k=3),
+        [(4, 12), (4, 2), (1, 1, 4, 5)],
+        "has 8 numbers, 4 regions of 1 images and 3 classes need 12",
+    ),
+]
+
+
+@pytest.mark.parametrize(("op", "shapes", "reason"), MISFITS, ids=lambda each: str(each)[:12])
+def test_operands_that_do_not_fit_are_told(op: Op, shapes: list[tuple[int, ...]], reason: str) -> None:
+    with pytest.raises(LegalizeError, match=reason):
+        Written(op, [np.zeros(shape, np.float32) for shape in shapes], 11)
