@@ -23,7 +23,7 @@ def padded_proposal(op: caffe_ops.PaddedProposal, operands: Sequence[NDArray | N
     """
     scores, deltas, info = operands
     assert scores is not None and deltas is not None and info is not None
-    shapes = _shapes(op)
+    shapes = first_boxes(op)
     count, (rows, columns) = len(shapes), scores.shape[2:]
     if scores.shape[:2] != (1, 2 * count) or deltas.shape != (1, 4 * count, rows, columns):
         raise GraphError(
@@ -46,7 +46,7 @@ def padded_proposal(op: caffe_ops.PaddedProposal, operands: Sequence[NDArray | N
     return [result]
 
 
-def _shapes(op: caffe_ops.PaddedProposal) -> NDArray:
+def first_boxes(op: caffe_ops.PaddedProposal) -> NDArray:
     """Return the anchors (count, 4) of the first cell."""
     if not op.ratios:
         return anchors(16, (0.5, 1.0, 2.0), (8.0, 16.0, 32.0))

@@ -12,6 +12,9 @@ from typing import Final
 
 from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.onnx_out.bodies.detections import detection_output
+from caffeforge.runtime.onnx_out.bodies.faces import retina_face_detection
+from caffeforge.runtime.onnx_out.bodies.mlu_detections import detection_out, image_detect, yolov3_detection
+from caffeforge.runtime.onnx_out.bodies.padded_proposals import padded_proposal
 from caffeforge.runtime.onnx_out.bodies.proposals import proposal
 from caffeforge.runtime.onnx_out.bodies.region_pooling import psroi_pooling
 from caffeforge.runtime.onnx_out.bodies.standing import frcn_detection, regions_above, yolo_detection
@@ -27,4 +30,9 @@ BODIES: Final[Mapping[type[Op], tuple[Callable[..., None], ...]]] = {  # the fir
     caffe_ops.RegionsAbove: (regions_above,),
     caffe_ops.FrcnDetection: (frcn_detection,),
     caffe_ops.YoloDetection: (yolo_detection,),
+    caffe_ops.RetinaFaceDetection: (retina_face_detection,),
+    caffe_ops.DetectionOut: (detection_out, partial(detection_out, suppress=by_loop)),
+    caffe_ops.Yolov3Detection: (yolov3_detection, partial(yolov3_detection, suppress=by_loop)),
+    caffe_ops.ImageDetect: (image_detect,),
+    caffe_ops.PaddedProposal: (padded_proposal, partial(padded_proposal, suppress=by_loop)),
 }

@@ -72,11 +72,13 @@ class Body:
 
     def zeros(self, value: Value) -> Value:
         """Return as many float32 zeros as a value has numbers, however many that are."""
+        if all(isinstance(dim, int) for dim in value.dims):
+            return self.array(np.zeros(value.shape[:], np.float32))
         return self(hub.Cast(to=_FLOAT), self(hub.Less(), value, value))
 
     def ones(self, value: Value) -> Value:
         """Return as many float32 ones."""
-        return self(hub.Cast(to=_FLOAT), self(hub.Not(), self(hub.Less(), value, value)))
+        return self(hub.Sub(), Full((), 1.0), self.zeros(value))
 
     def chosen(self, mask: Value, size: Dim | None = None) -> Value:
         """Return where a mask (count) holds, int64 (found), ascending; `size` tells how often, if known."""

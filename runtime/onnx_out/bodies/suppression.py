@@ -44,7 +44,7 @@ class Suppression(Protocol):
     """Returns float32 (groups, count): 1 for each box that stays, 0 for others.
 
     Boxes are (groups, count, 4): left, top, right, bottom, with their scores, which fall in each group. How
-    many they are, a run may tell if there is one group.
+    many they are, a run may tell.
     """
 
     def __call__(self, body: Body, boxes: Value, scores: Value, limits: Limits) -> Value: ...
@@ -54,10 +54,12 @@ def by_op(body: Body, boxes: Value, scores: Value, limits: Limits) -> Value:
     """Suppress by NonMaxSuppression, which opset 10 brought.
 
     Raises:
-        Refused: the threshold falls.
+        Refused: the threshold falls, or lies below 0.
     """
     if limits.eta < 1:
         raise Refused("NonMaxSuppression has no threshold that falls with each box that stays (nms_eta)")
+    if limits.threshold < 0:
+        raise Refused("NonMaxSuppression has no threshold below 0")
     groups, count = scores.shape[0], scores.dims[1]
     op = hub.NonMaxSuppression(
         max_output_boxes_per_class=limits.most,
@@ -67,12 +69,8 @@ def by_op(body: Body, boxes: Value, scores: Value, limits: Limits) -> Value:
     kept = body.own_size("kept")
     found = body.open(op, boxes, body(hub.Unsqueeze(axes=(1,)), scores), dims=(kept, 3))
     group, rank = (body(hub.Gather(axis=1), found, Full((), place, "int64")) for place in (0, 2))
-    if isinstance(count, int):
-        places = body(hub.Add(), body(hub.Mul(), group, Full((), count, "int64")), rank)
-        nothing: Operand = Full((groups * count,), 0.0)
-    else:
-        places = rank
-        nothing = body.zeros(body.reshape(scores, -1))
+    places = body(hub.Add(), body(hub.Mul(), group, _length(body, scores)), rank)
+    nothing = body.zeros(body.reshape(scores, -1))
     ones = body(hub.Cast(to=_FLOAT), body(hub.Equal(), places, places))
     mask = body(hub.ScatterElements(axis=0), nothing, places, ones)
     return body.reshape(mask, groups, count if isinstance(count, int) else -1)
@@ -87,8 +85,7 @@ def by_loop(body: Body, boxes: Value, scores: Value, limits: Limits) -> Value:
     starts: list[Operand] = [body.zeros(scores), Full((groups, 1), 0.0), Full((groups, 1), limits.threshold)]
     op = Repeated(_one_box(low, high, area, scored, limits), len(starts))
     last = [*((groups, count), (groups, 1), (groups, 1)), (count, groups, 1)]
-    steps = Full((), count, "int64") if isinstance(count, int) else body.count(scores)  # of one group
-    *_, kept = body.all_open(op, [steps, *starts, low, high, area, scored], last)
+    *_, kept = body.all_open(op, [_length(body, scores), *starts, low, high, area, scored], last)
     return body(hub.Squeeze(axes=(2,)), body(hub.Transpose(perm=(1, 0, 2)), kept))
 
 
@@ -141,6 +138,12 @@ def _falling(body: Body, threshold: Value, kept: Value, eta: float) -> Value:
     high = body(hub.Greater(), threshold, Full((), _ADAPTS))
     falls = body(hub.And(), high, body(hub.Cast(to=_BOOL), kept))
     return body(hub.Where(), falls, body(hub.Mul(), threshold, Full((), eta)), threshold)
+
+
+def _length(body: Body, scores: Value) -> Operand:
+    """Return how many boxes a group has, an int64 scalar."""
+    count = scores.dims[1]
+    return Full((), count, "int64") if isinstance(count, int) else body.count(body.part(scores, 0, 1, 0))
 
 
 def _area(body: Body, sides: Value) -> Value:
