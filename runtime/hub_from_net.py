@@ -80,7 +80,7 @@ def _check_types(net: Net, backend: Backend) -> None:
         place = layers[0].origin.source if not layers[0].origin.op else ""
         problems.append(FileError(f"layer {names} ({kind}): {no_rule(kind, backend)}", where=place))
     fault = joined(problems, problems[0].where.rpartition(":")[0] or net.name)
-    hint = "cut the net before them, or add their meaning under layers: of the mapping"
+    hint = "cut the net there, or add what is missing under layers: of the mapping"
     if unknown.keys() & set(backend.net.data):
         hint = "put an Input layer with the same top in their place: input_param { shape { dim: ... } }"
     raise ReadError(fault.what, where=fault.where, hint=hint)

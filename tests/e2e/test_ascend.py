@@ -79,5 +79,5 @@ def test_a_spatial_transformer_samples_as_huawei_s_kernel(
 
 def test_what_nobody_tells_is_refused_with_the_reason(tmp_path: Path) -> None:
     case = Single("YoloV3DetectionOutput", "", (Random(3).normal(1, 4, 8, 8),))
-    with pytest.raises(CaffeforgeError, match=r"compute: YoloV3DetectionOutput .*: its boxes are padded"):
+    with pytest.raises(CaffeforgeError, match=r"YoloV3DetectionOutput.*: its boxes are padded"):
         found(case, tmp_path)

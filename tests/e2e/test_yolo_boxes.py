@@ -157,5 +157,7 @@ MARKED = (
 
 def test_a_layer_that_reads_labels_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(TRAINED + MARKED)
-    with pytest.raises(CaffeforgeError, match=r"compute: AssistedExcitation \(ae\): it adds marks of labels"):
+    with pytest.raises(
+        CaffeforgeError, match=r"layer ae \(AssistedExcitation\): .*: it adds marks of labels"
+    ):
         load(tmp_path / "net.prototxt", None, BACKEND)
