@@ -10,7 +10,7 @@ from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.reference import reference
 
-_THREADS = 512  # of equally far points that one is taken whose index, modulo this, is least
+THREADS = 512  # of equally far points that one is taken whose index, modulo this, is least
 _ROWS = 1024  # centers whose distances to all points are held at a time
 
 
@@ -20,7 +20,7 @@ def farthest_points(op: caffe_ops.FarthestPoints, operands: Sequence[NDArray | N
     (points,) = operands
     assert points is not None
     result = np.zeros((len(points), op.count), np.float32)
-    ranks = np.argsort(np.arange(points.shape[1]) % _THREADS, kind="stable")
+    ranks = np.argsort(np.arange(points.shape[1]) % THREADS, kind="stable")
     for found, own in zip(result, points[..., :3], strict=True):
         nearest = np.full(len(own), np.inf, np.float32)
         last = 0

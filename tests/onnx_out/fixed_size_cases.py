@@ -32,7 +32,7 @@ def detection_out(d: Draw) -> Case:
     op = caffe_ops.DetectionOut(
         num_classes=classes,
         anchors=tuple(float(side) for side in 5 * d.uniform(2 * boxes) + 0.3),
-        score_threshold=d.of((0.01, *THRESHOLDS)),
+        score_threshold=d.of((0.01, 0.05, 0.3)),
         nms_threshold=d.of((0.1, 0.45, 0.9)),
     )
     return op, d.runs(lambda: [d.normal(1, boxes * (5 + classes), rows, columns)])

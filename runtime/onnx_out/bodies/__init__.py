@@ -11,12 +11,17 @@ from functools import partial
 from typing import Final
 
 from caffeforge.generated.hub import caffe_ops
+from caffeforge.runtime.onnx_out.bodies.crops import crop_and_resize, pyramid_crop
 from caffeforge.runtime.onnx_out.bodies.detections import detection_output
 from caffeforge.runtime.onnx_out.bodies.faces import retina_face_detection
+from caffeforge.runtime.onnx_out.bodies.mask_rcnn import mask_detection, mask_proposal
+from caffeforge.runtime.onnx_out.bodies.matrices import matrix_inverse
 from caffeforge.runtime.onnx_out.bodies.mlu_detections import detection_out, image_detect, yolov3_detection
 from caffeforge.runtime.onnx_out.bodies.padded_proposals import padded_proposal
+from caffeforge.runtime.onnx_out.bodies.points import ball_query, farthest_points, nearest_three
 from caffeforge.runtime.onnx_out.bodies.proposals import proposal
-from caffeforge.runtime.onnx_out.bodies.region_pooling import psroi_pooling
+from caffeforge.runtime.onnx_out.bodies.region_pooling import psroi_mask_pooling, psroi_pooling
+from caffeforge.runtime.onnx_out.bodies.selection import selected_boxes
 from caffeforge.runtime.onnx_out.bodies.standing import frcn_detection, regions_above, yolo_detection
 from caffeforge.runtime.onnx_out.bodies.suppression import by_loop
 from caffeforge.runtime.onnx_out.bodies.yolo_boxes import yolo_detection_output
@@ -26,6 +31,16 @@ BODIES: Final[Mapping[type[Op], tuple[Callable[..., None], ...]]] = {  # the fir
     caffe_ops.DetectionOutput: (detection_output, partial(detection_output, suppress=by_loop)),
     caffe_ops.Proposal: (proposal, partial(proposal, suppress=by_loop)),
     caffe_ops.PSROIPooling: (psroi_pooling,),
+    caffe_ops.PSROIMaskPooling: (psroi_mask_pooling,),
+    caffe_ops.CropAndResize: (crop_and_resize,),
+    caffe_ops.PyramidCrop: (pyramid_crop,),
+    caffe_ops.MaskProposal: (mask_proposal, partial(mask_proposal, suppress=by_loop)),
+    caffe_ops.MaskDetection: (mask_detection, partial(mask_detection, suppress=by_loop)),
+    caffe_ops.SelectedBoxes: (selected_boxes, partial(selected_boxes, suppress=by_loop)),
+    caffe_ops.FarthestPoints: (farthest_points,),
+    caffe_ops.BallQuery: (ball_query,),
+    caffe_ops.NearestThree: (nearest_three,),
+    caffe_ops.MatrixInverse: (matrix_inverse,),
     caffe_ops.YoloDetectionOutput: (yolo_detection_output, partial(yolo_detection_output, suppress=by_loop)),
     caffe_ops.RegionsAbove: (regions_above,),
     caffe_ops.FrcnDetection: (frcn_detection,),

@@ -1,4 +1,4 @@
-"""The body of ``caffe.PSROIPooling``: R-FCN's means over bins of regions."""
+"""The bodies of ``caffe.PSROIPooling`` and its like: R-FCN's means over bins of regions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,27 @@ def psroi_pooling(
     Raises:
         Refused: the size of the map is not known, or its channels are not those of the bins.
     """
-    body = Body(builder)
+    _give_means(Body(builder), op, data, rois, result, 1.0)
+
+
+def psroi_mask_pooling(
+    builder: Builder, op: caffe_ops.PSROIMaskPooling, data: Value, rois: Value, result: Value
+) -> None:
+    """Build what `psroi_pooling` does, for bins that are `bin_scale` times as large about their middles."""
+    _give_means(Body(builder), op, data, rois, result, op.bin_scale)
+
+
+_Op = caffe_ops.PSROIPooling | caffe_ops.PSROIMaskPooling
+
+
+def _give_means(body: Body, op: _Op, data: Value, rois: Value, result: Value, bin_scale: float) -> None:
     bins, (images, channels, height, width) = op.group_size, data.shape[:]
     if channels != op.output_dim * bins * bins:
         raise Refused(
             f"{op.output_dim} results of {bins} x {bins} bins need as many channels, there are {channels}"
         )
     sums = body.reshape(_summed(body, data), images * channels * (height + 1) * (width + 1))
-    edges = [_edges(op, body, rois, axis, size) for axis, size in ((1, width), (2, height))]
+    edges = [_edges(op, body, rois, axis, size, bin_scale) for axis, size in ((1, width), (2, height))]
     (left, right), (top, bottom) = edges
     # (regions, output_dim, rows, columns) of places in the sums' planes.
     image = body.reshape(body(hub.Cast(to=_INT), body.part(rois, 0, 1)), -1, 1, 1, 1)
@@ -69,7 +82,7 @@ def _summed(body: Body, data: Value) -> Value:
     return body(hub.MatMul(), body.array(above), wide)
 
 
-def _edges(op: caffe_ops.PSROIPooling, body: Body, rois: Value, axis: int, limit: int) -> tuple[Value, Value]:
+def _edges(op: _Op, body: Body, rois: Value, axis: int, limit: int, bin_scale: float) -> tuple[Value, Value]:
     """Return where bins begin and end along one axis, int64 (regions, bins); none ends before it begins."""
     bins = op.group_size
     begin, end = (_rounded(body, body.part(rois, at, at + 1)) for at in (axis, axis + 2))
@@ -80,8 +93,12 @@ def _edges(op: caffe_ops.PSROIPooling, body: Body, rois: Value, axis: int, limit
     step = body(hub.Div(), size, Full((), float(bins)))
     marks = body.array(np.arange(bins + 1, dtype=np.float32)[None])
     lines = body(hub.Add(), body(hub.Mul(), marks, step), start)
-    first = body(hub.Floor(), body.part(lines, 0, bins))
-    last = body(hub.Ceil(), body.part(lines, 1, bins + 1))
+    begins, ends = body.part(lines, 0, bins), body.part(lines, 1, bins + 1)
+    if bin_scale != 1:
+        more = body(hub.Sub(), body(hub.Mul(), step, Full((), bin_scale)), step)
+        more = body(hub.Mul(), more, Full((), 0.5))  # on each side of a bin
+        begins, ends = body(hub.Sub(), begins, more), body(hub.Add(), ends, more)
+    first, last = body(hub.Floor(), begins), body(hub.Ceil(), ends)
     first, last = (body(hub.Clip(min=0.0, max=float(limit)), side) for side in (first, last))
     last = body(hub.Add(), first, body(hub.Relu(), body(hub.Sub(), last, first)))
     places = [body(hub.Cast(to=_INT), side) for side in (first, last)]
