@@ -26,6 +26,7 @@ from caffeforge.runtime.onnx_out.target import OnnxTarget
 from caffeforge.runtime.op import Op
 from caffeforge.runtime.refusals import Refusal
 from caffeforge.runtime.rule_tests import graph_of
+from tests.docs.body_examples import EXAMPLES
 
 Kind = Literal["direct", "conditional", "lowered", "refused"]
 Cases = Mapping[str, Sequence[str]]  # by op, graphs of one node that show it
@@ -148,6 +149,8 @@ def _ways(entry: Entry | None) -> tuple[Way, ...]:
 def _of_onnx(backend: OnnxBackend, name: str, op: type[Op], cases: Sequence[str]) -> OpCoverage:
     """Return what becomes of an op; without an example, whether the backend takes it by its name."""
     target = OnnxTarget(backend)
+    if not cases and name in EXAMPLES:
+        cases = [EXAMPLES[name]]
     if not cases:
         taken = op in backend.rules and (backend.allowed is None or name in backend.allowed)
         kind: Kind = "direct" if taken else "refused"
