@@ -13,7 +13,7 @@ from tests.onnx_out import body_cases, fixed_size_cases, region_cases
 from tests.onnx_out.body_cases import Draw
 from tests.onnx_out.written_bodies import OPSETS, Written, agree, reference
 
-SEEDS = 4
+SEEDS = 3
 MAKERS = (
     body_cases.yolo_detection_output,
     body_cases.regions_above,
