@@ -85,6 +85,14 @@ class Body:
         dims = (1, self.own_size("found") if size is None else size)
         return self(hub.Squeeze(axes=(0,)), self.open(hub.NonZero(), mask, dims=dims))
 
+    def sigmoid(self, value: Value) -> Value:
+        """Return float32 sigmoids by the formula, so that all large ones are equal: to 1.
+
+        A kernel of Sigmoid may stop short of it, and of two boxes that are equally sure another one stays.
+        """
+        power = self(hub.Exp(), self(hub.Neg(), value))
+        return self(hub.Div(), Full((), 1.0), self(hub.Add(), Full((), 1.0), power))
+
     def at_least(self, value: Value, bound: float) -> Value:
         """Return where a value is no less than a number; opset 12 brought an op for that."""
         return self(hub.Not(), self(hub.Less(), value, Full((), bound)))

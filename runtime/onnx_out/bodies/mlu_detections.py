@@ -134,7 +134,7 @@ def _in_pixels(
     middle = body(hub.Mul(), middle, Full((), float(cells * (op.image_size[1] // cells))))
     half = body(hub.Div(), body(hub.Mul(), wide, Full((), float(cells))), Full((), 2.0))
     boxes = body(hub.Concat(axis=1), body(hub.Sub(), middle, half), body(hub.Add(), middle, half))
-    scores = body(hub.Mul(), objects, body(hub.Sigmoid(), values))
+    scores = body(hub.Mul(), objects, body.sigmoid(values))
     bound = Full((), op.score_threshold)
     good = body(hub.And(), body(hub.Greater(), objects, bound), body(hub.Greater(), scores, bound))
     return boxes, body(hub.Where(), good, scores, Full((), 0.0))

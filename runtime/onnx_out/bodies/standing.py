@@ -172,7 +172,7 @@ def _cells(rows: int, columns: int, anchors: NDArray) -> NDArray:
 def _of_image(op: caffe_ops.YoloDetection, body: Body, cells: Value, given: NDArray) -> tuple[Value, Value]:
     """Return which boxes of an image stay, (1, found), and the rows (found, 6) of all above the threshold."""
     count, depth = cells.shape[:]
-    sure = body(hub.Sigmoid(), body.reshape(body.part(cells, 4, 5), count))
+    sure = body.sigmoid(body.reshape(body.part(cells, 4, 5), count))
     at = body.chosen(body.at_least(sure, op.score_threshold))
     likely = _likely(body, body.part(body(hub.Gather(axis=0), cells, at), 5, depth))
     score = body(
@@ -186,7 +186,7 @@ def _of_image(op: caffe_ops.YoloDetection, body: Body, cells: Value, given: NDAr
     label = body(hub.Cast(to=_FLOAT), label)
     at = body(hub.Gather(axis=0), at, good)
     told, place = (body(hub.Gather(axis=0), each, at) for each in (cells, body.array(given)))
-    middle = body(hub.Add(), body(hub.Sigmoid(), body.part(told, 0, 2)), body.part(place, 0, 2))
+    middle = body(hub.Add(), body.sigmoid(body.part(told, 0, 2)), body.part(place, 0, 2))
     middle = body(hub.Div(), middle, body.part(place, 2, 4))
     size = body(hub.Mul(), body(hub.Exp(), body.part(told, 2, 4)), body.part(place, 4, 6))
     size = body(hub.Div(), size, body.array(np.array([op.image_size[::-1]], np.float32)))

@@ -86,7 +86,7 @@ def _of_map(
     middle, wide, objects, values = cell_boxes(body, data, anchors, op.num_classes, stride)
     half = body(hub.Div(), wide, Full((), 2.0))
     boxes = body(hub.Concat(axis=1), body(hub.Sub(), middle, half), body(hub.Add(), middle, half))
-    sure = body(hub.Softmax(axis=1), values) if op.exclusive else body(hub.Sigmoid(), values)
+    sure = body(hub.Softmax(axis=1), values) if op.exclusive else body.sigmoid(values)
     return boxes, body(hub.Mul(), objects, sure)
 
 
@@ -101,12 +101,12 @@ def cell_boxes(
     y, x = np.mgrid[:rows, :columns].astype(np.float32)
     corners = np.repeat(np.stack([x, y], -1).reshape(-1, 2), len(anchors), 0)
     sides = np.array([[columns, rows]], np.float32)
-    at = body(hub.Add(), body.array(corners), body(hub.Sigmoid(), body.part(cells, 0, 2)))
+    at = body(hub.Add(), body.array(corners), body.sigmoid(body.part(cells, 0, 2)))
     middle = body(hub.Div(), at, body.array(sides))
     units = body.array(sides * np.float32(stride))
     shapes = body.array(np.tile(anchors.astype(np.float32), (rows * columns, 1)))
     wide = body(hub.Div(), body(hub.Mul(), body(hub.Exp(), body.part(cells, 2, 4)), shapes), units)
-    return middle, wide, body(hub.Sigmoid(), body.part(cells, 4, 5)), body.part(cells, 5, 5 + classes)
+    return middle, wide, body.sigmoid(body.part(cells, 4, 5)), body.part(cells, 5, 5 + classes)
 
 
 def _heads(body: Body, label: Value) -> Value:
