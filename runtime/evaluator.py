@@ -6,7 +6,7 @@ has nearly all; it is slow, so it runs only what nothing else does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -68,7 +68,7 @@ class Evaluated:
                 f"neither onnxruntime nor onnx can run it: {error}", where=graph.name
             ) from None
 
-    def run(self, known: dict[str, NDArray], bound: Mapping[str, Any]) -> None:
+    def run(self, known: dict[str, NDArray]) -> None:
         """Add the graph's outputs to `known`, which holds its inputs."""
         feed: dict[str, NDArray] = {v.name: known[v.name] for v in self.graph.inputs}
         feed.update((v.name, _elements(v)) for v in self.weights)

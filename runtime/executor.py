@@ -68,7 +68,7 @@ class Executor:
         self._threads = threads
         self._exact = exact
         self._values = {value.name: value for value in graph.values()}
-        self._bound: dict[str, OrtValue] = {}
+        self._bound: dict[Value, OrtValue] = {}
         self._plans: OrderedDict[tuple[str, ...], list[_Step]] = OrderedDict()
 
     @property
@@ -97,7 +97,7 @@ class Executor:
         sizes = _check_inputs(self.graph, inputs)
         known: dict[str, NDArray] = {value.name: inputs[value.name] for value in self.graph.inputs}
         for step in self._plan(wanted):
-            step.run(known, self._bound)
+            step.run(known)
         found = {name: self._array(name, known) for name in wanted}
         for name, array in found.items():
             _check_result(self._values[name], array, sizes)
@@ -144,20 +144,30 @@ class Executor:
             graph = quick_form(graph)
             if not self._exact and self._providers[0] == "CPUExecutionProvider":
                 winograd(graph, tile)
-        for value in weights(graph):
-            if value.name not in self._bound:
-                self._bound[value.name] = _bind(value)
-        known = {} if inner else {value: self._bound[value.name] for value in known_weights(graph)}
-        session = _Session(graph, opset, self._providers, self._threads, known, optimize=not inner)
+        bound = {value: self._weight(value) for value in weights(graph)}
+        known = {} if inner else {value: bound[value] for value in known_weights(graph)}
+        session = _Session(graph, opset, self._providers, self._threads, bound, known, optimize=not inner)
         give_back_memory()
         return session
+
+    def _weight(self, value: Value) -> OrtValue:
+        """Return a weight of the graph, bound once for all sessions, or one that is a session's own.
+
+        Winograd's form makes weights of what is behind a convolution too, which another session may be asked
+        for: under one name they differ from session to session.
+        """
+        if self._values.get(value.name) is not value:
+            return _bind(value)
+        if value not in self._bound:
+            self._bound[value] = _bind(value)
+        return self._bound[value]
 
 
 class _Step:
     """Computes one island."""
 
-    def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
-        """Add the island's outputs to `known`, which holds its inputs; `bound` holds the weights."""
+    def run(self, known: dict[str, NDArray]) -> None:
+        """Add the island's outputs to `known`, which holds its inputs."""
         raise NotImplementedError
 
 
@@ -170,12 +180,14 @@ class _Session(_Step):
         opset: int,
         providers: Sequence[str],
         threads: int,
+        bound: Mapping[Value, OrtValue],
         known: Mapping[Value, OrtValue],
         *,
         optimize: bool,
     ) -> None:
         self.graph = graph
-        self.weights = [value.name for value in weights(graph) if value not in known]
+        self.weights = {value.name: weight for value, weight in bound.items() if value not in known}
+        self.known = known  # onnxruntime reads the arrays as long as there is a session, and owns none
         level = onnxruntime.GraphOptimizationLevel
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what matters is raised
@@ -193,8 +205,8 @@ class _Session(_Step):
             ) from None
         check_used(providers[0], self.session.get_providers())
 
-    def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
-        feed = {name: bound[name] for name in self.weights}
+    def run(self, known: dict[str, NDArray]) -> None:
+        feed = dict(self.weights)
         for value in self.graph.inputs:
             feed[value.name] = ort_value(known[value.name], value.dtype)
         names = [value.name for value in self.graph.outputs]
@@ -214,8 +226,8 @@ class _Evaluation(_Step):
 
         self.evaluated = Evaluated(graph, opset)
 
-    def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
-        self.evaluated.run(known, bound)
+    def run(self, known: dict[str, NDArray]) -> None:
+        self.evaluated.run(known)
 
 
 class _References(_Step):
@@ -225,7 +237,7 @@ class _References(_Step):
         self.graph = graph
         self.functions = [(node, find(node)) for node in graph.nodes]
 
-    def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
+    def run(self, known: dict[str, NDArray]) -> None:
         for node, function in self.functions:
             operands = [_operand(value, known) for value in node.inputs]
             try:

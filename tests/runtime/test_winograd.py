@@ -232,3 +232,17 @@ def test_comparisons_ask_for_exact_results(tmp_path: Path, monkeypatch: pytest.M
     (compared,) = side.run(feed, inner=False).values()
     np.testing.assert_array_equal(compared, expected)
     assert (quick.run(feed)[name] != expected).any(), "a convolution of this size has the form"
+
+
+def test_what_is_asked_for_later_has_weights_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind ``p`` alone the convolution takes the scale in; with ``c`` it cannot."""
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    shapes = {"w": (96, 96, 3, 3), "k": (96, 1, 1)}
+    graph, _ = graph_of((1, 96, 28, 28), f"{CONV}; p = Mul(c, k); return c, p", shapes)
+    x = arrays({"x": (1, 96, 28, 28)}, 1)["x"]
+    expected = Executor(graph, exact=True).run({"x": x})
+    quick = Executor(graph)
+    for asked in (None, ["p"], ["c"]):
+        for name, array in quick.run({"x": x}, asked).items():
+            assert (array != expected[name]).any(), "a convolution of this size has the form"
+            assert_close(array, expected[name], expected[name], 4)
