@@ -77,13 +77,15 @@ def _bound_of_negative(node: Node) -> Node | None:
     """Return Clip in the place of ``-Clip(-x)``."""
     inner = _negated(node)
     clip = None if inner is None else inner.producer
-    if clip is None or not isinstance(clip.op, hub.Clip):
+    if clip is None or not isinstance(clip.op, hub.Clip) or len(clip.inputs) > 1:
         return None
+    low, high = clip.op.max, clip.op.min
+    if low is not None and high is not None and low < high:
+        return None  # then one bound wins, and would be the other
     value = None if clip.inputs[0] is None or clip.inputs[0].producer is None else clip.inputs[0]
     negated = None if value is None or value.producer is None else _negated(value.producer)
     if negated is None or negated.dims != node.outputs[0].dims:
         return None
-    low, high = clip.op.max, clip.op.min
     op = hub.Clip(min=None if low is None else -low, max=None if high is None else -high)
     return Node(node.name, op, [negated], node.outputs, node.origin)
 
@@ -91,8 +93,10 @@ def _bound_of_negative(node: Node) -> Node | None:
 def _bounds_at_once(node: Node) -> Node | None:
     """Return one Clip in the place of Clip behind Clip or Relu."""
     before = node.inputs[0].producer if isinstance(node.op, hub.Clip) and node.inputs[0] is not None else None
-    if before is None or not isinstance(node.op, hub.Clip) or len(before.inputs) > 1:
+    if before is None or not isinstance(node.op, hub.Clip):
         return None
+    if len(before.inputs) > 1 or len(node.inputs) > 1:
+        return None  # a bound is computed
     low: float | None
     high: float | None
     if isinstance(before.op, hub.Relu):

@@ -214,8 +214,8 @@ def _layer(conv: Node, form: Form, users: dict[Value, list[Node]], outputs: set[
             scale, shift = linear
             layer.weights = layer.weights * scale.reshape(-1, 1, 1, 1)
             layer.bias = layer.bias * scale + shift
-        elif isinstance(node.op, _ELEMENTWISE) and layer.activation is None:
-            layer.activation = node.op
+        elif isinstance(node.op, _ELEMENTWISE) and len(node.inputs) == 1 and layer.activation is None:
+            layer.activation = node.op  # of its result alone: bounds may be computed too
         elif _keeps_order(layer.activation) and _is_pool_of_pairs(node):
             layer.pooled = True  # of numbers and of their bounds the greatest is the same
         else:

@@ -75,6 +75,7 @@ class LocalFunctions:
     def _of(self, call: OpCall) -> FunctionProto | None:
         op = call.node.op
         types = tuple(value.type_text() if value is not None else "" for value in call.node.inputs)
+        types = (*types, str(len(call.node.outputs)))  # a node may leave the last results out
         whole = (*types, *(value.data if value is not None else None for value in call.node.inputs))
         reason = ""
         for key, constant in (((op, types), False), ((op, whole), True)):

@@ -12,6 +12,7 @@ from caffeforge.runtime.quick_form import quick_form
 
 SIX = {"six": Full((2, 3, 7, 7), -6.0), "minus": Full((), -1.0), "one": Full((), 1.0)}
 HEAD = "def g(x: float32[2, 3, 7, 7], *, six: float32[2, 3, 7, 7], minus: float32[], one: float32[]):\n"
+BOUND = "ReduceMean(x, axes=(0, 1, 2, 3), keepdims=0)"
 POOL = "def g(x: float32[2, 3, 6, 6]):\n"
 
 CASES = {
@@ -24,6 +25,20 @@ CASES = {
     "two bounds that cross": (
         HEAD + "  a = Min(x, six)\n  y = Max(a, one)\n  return y\n",
         ["Clip", "Clip"],
+    ),
+    "two bounds that cross, of the negative": (
+        HEAD + "  r = Relu(x)\n  n = Mul(r, minus)\n  b = Clip(n, min=2.0, max=1.0)\n  y = Mul(b, minus)\n"
+        "  return y\n",
+        ["Relu", "Mul", "Clip", "Mul"],
+    ),
+    "a bound that is computed": (
+        HEAD + f"  o = {BOUND}\n  r = Relu(x)\n  y = Clip(r, o)\n  return y\n",
+        ["ReduceMean", "Relu", "Clip"],
+    ),
+    "a bound of the negative that is computed": (
+        HEAD + f"  o = {BOUND}\n  r = Relu(x)\n  n = Mul(r, minus)\n  b = Clip(n, o)\n"
+        "  y = Mul(b, minus)\n  return y\n",
+        ["ReduceMean", "Relu", "Mul", "Clip", "Mul"],
     ),
     "a bound that is read too": (
         HEAD + "  a = Max(one, x)\n  b = Min(a, one)\n  y = Add(a, b)\n  return y\n",

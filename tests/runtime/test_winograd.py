@@ -105,6 +105,10 @@ BEHIND = {
     ),
     "a scale in front of a sum of channels": (f"{CONV}; p = Mul(k, c); y = Add(p, q); return y", ["Add"]),
     "bounds": (f"{CONV}; y = Clip(c, min=-1.0, max=2.0); return y", []),
+    "bounds that are computed": (
+        f"o = ReduceMax(x, axes=(0, 1, 2, 3), keepdims=0); u = Neg(o); {CONV}; y = Clip(c, u, o); return y",
+        ["ReduceMax", "Neg", "Clip"],
+    ),
     "another activation": (f"{CONV}; y = Sigmoid(c); return y", []),
     "two activations": (f"{CONV}; r = Relu(c); y = Sigmoid(r); return y", ["Sigmoid"]),
     "a pool": (f"{CONV}; r = Relu(c); y = {POOL}; return y", []),
