@@ -40,7 +40,10 @@ class Executor:
         providers: onnxruntime's execution providers in order of preference, as ``CPU`` or ``CUDA``.
         threads: threads within an op; 0 is one a core.
         exact: compute no convolution in Winograd's form, which rounds more: by about 2e-6 of the largest
-            result. Comparisons want to know other errors.
+            result. Comparisons want to know other errors. The form also computes up to 4 x 4 results from
+            one sum, so that beside a NaN, an infinite or a huge operand up to three more results along each
+            axis are NaN, or lose their digits. Nothing looks for such numbers, which the layers behind would
+            spread anyway: ask for an exact result where inputs hold them on purpose.
 
     Raises:
         GraphError: the graph is broken, or holds an op that neither ONNX nor a reference can run.

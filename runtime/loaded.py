@@ -133,7 +133,8 @@ def load(
         weights: "random" gives random numbers, always the same, to layers that have no weights.
         level: for ``min_level`` and ``max_level`` in the layers' rules, as of pycaffe's ``Net``.
         stages: for ``stage`` and ``not_stage`` there, besides those of the text's own ``state``.
-        exact: do not round more than a direct sum does, as `Executor` says.
+        exact: do not round more than a direct sum does, as `Executor` says, nor spread NaN, infinite and
+            huge numbers of the inputs further than the layers do.
 
     Raises:
         CaffeforgeError: a file cannot be read in this dialect, with file, line and column, or holds a layer

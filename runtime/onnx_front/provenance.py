@@ -22,7 +22,7 @@ def module_of(node: Any) -> str:
     if scopes:
         try:
             listed = ast.literal_eval(scopes)
-            return str(listed[-2]) if len(listed) > 1 else ""
+            return str(listed[-2]) if isinstance(listed, list) and len(listed) > 1 else ""
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return ""
     path = ""

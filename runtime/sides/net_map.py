@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from caffeforge.runtime.errors import FileError
 from caffeforge.runtime.graph import Origin
 
 PYTORCH = "pytorch"
 ONNX = "onnx"
+
+_TEXTS: Final = ("layer", "type", "value", "module", "source_op", "source")  # what is read of an entry
 
 
 def read_map(path: Path) -> dict[str, dict[str, Any]]:
@@ -22,7 +24,10 @@ def read_map(path: Path) -> dict[str, dict[str, Any]]:
     """
     try:
         layers = json.loads(path.read_text("utf-8"))["layers"]
-        return {entry["layer"]: dict(entry) for entry in layers}
+        entries = {entry["layer"]: dict(entry) for entry in layers}
+        if not all(isinstance(entry.get(key, ""), str) for entry in entries.values() for key in _TEXTS):
+            raise ValueError
+        return entries
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError):

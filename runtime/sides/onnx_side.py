@@ -91,7 +91,9 @@ class OnnxSide:
         except Exception as error:  # onnxruntime's classes share no base of their own
             raise CaffeforgeError(f"onnxruntime fails: {condensed(error)}", where=str(self._path)) from None
         held = self._tensors if inner else {}
-        return {**{value: found[tensor] for value, tensor in held.items()}, **found}
+        outputs = {name: found[name] for name in self.outputs}
+        # A value may be called as another tensor of the file, which then has a name of its own or none.
+        return {**{value: found[tensor] for value, tensor in held.items()}, **outputs}
 
     def _open(self, names: Sequence[str] | None) -> Any:
         """Return a session; with `names`, one that hands out those values unchanged by optimizations."""

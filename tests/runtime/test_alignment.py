@@ -10,16 +10,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import torch
 
 from caffeforge.generated.bvlc import export
 from caffeforge.runtime import cli
+from caffeforge.runtime.errors import FileError
 from caffeforge.runtime.graph import Origin
 from caffeforge.runtime.onnx_front.provenance import line_of, module_of
 from caffeforge.runtime.sides.alignment import align
-from caffeforge.runtime.sides.net_map import ONNX, PYTORCH
+from caffeforge.runtime.sides.net_map import ONNX, PYTORCH, read_map
+from caffeforge.runtime.sides.onnx_side import OnnxSide
 from caffeforge.runtime.sides.runner_side import RunnerSide
 from caffeforge.runtime.sides.side import Computed
 from tests.e2e import vendor
@@ -167,11 +170,38 @@ def test_a_count_behind_a_module_is_a_call_only_where_no_such_module_is() -> Non
 
 def test_broken_annotations_tell_nothing() -> None:
     node = onnx.helper.make_node("Relu", ["x"], ["y"], name="n")
-    for scopes in ("['', 'a'", "17", "[]", "['relu']"):
+    for scopes in ("['', 'a'", "17", "[]", "['relu']", "{1: 'a', 2: 'b'}", "'relu'"):
         del node.metadata_props[:]
         node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value=scopes)
         assert module_of(node) == ""
     assert line_of(node) == ""
+
+
+def test_a_map_may_call_a_value_as_another_tensor_of_the_file(tmp_path: Path) -> None:
+    nodes = [
+        onnx.helper.make_node("Neg", ["x"], ["b"], name="n"),
+        onnx.helper.make_node("Exp", ["b"], ["a"], name="e"),
+        onnx.helper.make_node("Neg", ["a"], ["y"], name="o"),
+    ]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    imports = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=imports, ir_version=8), tmp_path / "m.onnx")
+    entries = [{"layer": "n", "type": "Neg", "value": "a"}, {"layer": "e", "type": "Exp", "value": "b"}]
+    (tmp_path / "m.map.json").write_text(json.dumps({"layers": entries}))
+    side = OnnxSide(tmp_path / "m.onnx", None, ("CPUExecutionProvider",))
+    found = side.run({"x": np.float32([0, 1])}, inner=True)
+    assert set(found) == {"a", "b", "y"}
+    np.testing.assert_array_equal(found["a"], [0, -1])
+    np.testing.assert_allclose(found["b"], np.exp([0, -1]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("entry", [{"type": "Relu"}, {"layer": "a", "module": None}, {"layer": ["a"]}, "a"])
+def test_what_is_no_map_is_told(entry: object, tmp_path: Path) -> None:
+    file = tmp_path / "m.map.json"
+    file.write_text(json.dumps({"layers": [entry]}))
+    with pytest.raises(FileError, match="no map of a net"):
+        read_map(file)
 
 
 def test_layers_of_a_net_without_a_map_are_found_by_blob_and_line(

@@ -250,3 +250,22 @@ def test_what_is_asked_for_later_has_weights_of_its_own(monkeypatch: pytest.Monk
         for name, array in quick.run({"x": x}, asked).items():
             assert (array != expected[name]).any(), "a convolution of this size has the form"
             assert_close(array, expected[name], expected[name], 4)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("size", [2, 4])
+def test_what_is_no_number_spreads_within_tiles_and_not_in_exact_results(
+    number: float, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("caffeforge.runtime.executor.tile", lambda node: size)
+    graph, _ = graph_of((1, 16, 20, 20), f"{CONV}; return c", {"w": (16, 16, 3, 3)})
+    x = arrays({"x": (1, 16, 20, 20)}, 1)["x"]
+    x[0, 3, 9, 9] = number
+    rows = {}
+    for exact in (False, True):
+        result = Executor(graph, exact=exact).run({"x": x})["c"]
+        lost = ~np.isfinite(result).all(axis=(0, 1))
+        np.testing.assert_array_equal(lost, lost.T)  # as far along both axes
+        rows[exact] = set(np.flatnonzero(lost.any(axis=0)))
+    assert rows[True] == {8, 9, 10}
+    assert rows[True] <= rows[False] <= {8, 9, 10, 11}  # whole tiles
