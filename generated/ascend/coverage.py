@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1729",
+        "schemas/known_layers.yaml:1730",
         (
             Way(
-                "schemas/known_layers.yaml:1730",
+                "schemas/known_layers.yaml:1731",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1730",
+                        "schemas/known_layers.yaml:1731",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -406,14 +406,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:618",
+        "schemas/known_layers.yaml:619",
         (
             Way(
-                "schemas/known_layers.yaml:619",
+                "schemas/known_layers.yaml:620",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:619",
+                        "schemas/known_layers.yaml:620",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -873,14 +873,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:945", (Way("bvlc/mapping.yaml:946", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:76",
+        "schemas/known_layers.yaml:77",
         (
             Way(
-                "schemas/known_layers.yaml:77",
+                "schemas/known_layers.yaml:78",
                 layers=("BatchMatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:77",
+                        "schemas/known_layers.yaml:78",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1015,18 +1015,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1745",
+        "schemas/known_layers.yaml:1746",
         (
             Way(
-                "schemas/known_layers.yaml:1746",
+                "schemas/known_layers.yaml:1747",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1746",
+                        "schemas/known_layers.yaml:1747",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1814,12 +1814,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1649",
+        "schemas/known_layers.yaml:1650",
         (
             Way(
-                "schemas/known_layers.yaml:1650",
+                "schemas/known_layers.yaml:1651",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1650", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1904,43 +1904,43 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2321",
-        (Way("schemas/known_layers.yaml:2322", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:2322",
+        (Way("schemas/known_layers.yaml:2323", layers=("Reorg",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2324",
+        "schemas/known_layers.yaml:2325",
         (
             Way(
-                "schemas/known_layers.yaml:2325",
+                "schemas/known_layers.yaml:2326",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2325", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2326", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:3078",
+        "schemas/known_layers.yaml:3079",
         (
             Way(
-                "schemas/known_layers.yaml:3079",
+                "schemas/known_layers.yaml:3080",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3079",
+                        "schemas/known_layers.yaml:3080",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3081",
+                        "schemas/known_layers.yaml:3082",
                         "whole_factors(X.shape[2:], Y.shape[2:])",
                         "a whole factor for each axis",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1069",
+                "schemas/known_layers.yaml:1070",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1069",
+                        "schemas/known_layers.yaml:1070",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1948,22 +1948,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2619",
-        (Way("schemas/known_layers.yaml:2619", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2620",
+        (Way("schemas/known_layers.yaml:2620", layers=("ShuffleChannel",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2563",
-        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2564",
+        (Way("schemas/known_layers.yaml:2565", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1906",
+        "schemas/known_layers.yaml:1907",
         (
             Way(
-                "schemas/known_layers.yaml:1907",
+                "schemas/known_layers.yaml:1908",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1908",
+                        "schemas/known_layers.yaml:1909",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1972,14 +1972,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1417",
+        "schemas/known_layers.yaml:1418",
         (
             Way(
-                "schemas/known_layers.yaml:1418",
+                "schemas/known_layers.yaml:1419",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1418",
+                        "schemas/known_layers.yaml:1419",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1987,8 +1987,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2051",
-        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2052",
+        (Way("schemas/known_layers.yaml:2053", layers=("PSROIPooling",)),),
     ),
     "caffe.MatrixInverse": Entry("ascend/mapping.yaml:61", (Way("ascend/mapping.yaml:62", layers=("MatrixInverse",)),)),
 }
@@ -2245,10 +2245,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:719",
+        "schemas/known_layers.yaml:720",
         (
             Way(
-                "schemas/known_layers.yaml:721",
+                "schemas/known_layers.yaml:722",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2574,7 +2574,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1718",
+        "schemas/known_layers.yaml:1719",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2664,7 +2664,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1726",
+                "schemas/known_layers.yaml:1727",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2920,10 +2920,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:609",
+        "schemas/known_layers.yaml:610",
         (
             Way(
-                "schemas/known_layers.yaml:612",
+                "schemas/known_layers.yaml:613",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2961,7 +2961,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:616",
+                        "schemas/known_layers.yaml:617",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -2970,37 +2970,37 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2310",
+        "schemas/known_layers.yaml:2311",
         (
             Way(
-                "schemas/known_layers.yaml:2316",
+                "schemas/known_layers.yaml:2317",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:2316", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2317", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2318",
+                "schemas/known_layers.yaml:2319",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:2318", "not reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2319", "not reverse"),),
             ),
         ),
-        conditions=(Condition("schemas/known_layers.yaml:2314", "stride > 0", "stride is due"),),
+        conditions=(Condition("schemas/known_layers.yaml:2315", "stride > 0", "stride is due"),),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2505",
+        "schemas/known_layers.yaml:2506",
         (
             Way(
-                "schemas/known_layers.yaml:2507",
+                "schemas/known_layers.yaml:2508",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:2508", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2509", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1047",
+        "schemas/known_layers.yaml:1048",
         (
             Way(
-                "schemas/known_layers.yaml:1049",
+                "schemas/known_layers.yaml:1050",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3010,32 +3010,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1058",
+                        "schemas/known_layers.yaml:1059",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1059",
+                        "schemas/known_layers.yaml:1060",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1060",
+                        "schemas/known_layers.yaml:1061",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1061",
+                        "schemas/known_layers.yaml:1062",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1062",
+                        "schemas/known_layers.yaml:1063",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1063",
+                        "schemas/known_layers.yaml:1064",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3045,15 +3045,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2606",
+        "schemas/known_layers.yaml:2607",
         (
             Way(
-                "schemas/known_layers.yaml:2608",
+                "schemas/known_layers.yaml:2609",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2614",
+                        "schemas/known_layers.yaml:2615",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3063,30 +3063,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3067",
+        "schemas/known_layers.yaml:3068",
         (
             Way(
-                "schemas/known_layers.yaml:3069",
+                "schemas/known_layers.yaml:3070",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, float(factors[0]), float(factors[1])], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("factors", "[stride_h, stride_w] if has(stride_h) else [stride, stride]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3070",
+                        "schemas/known_layers.yaml:3071",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3071",
+                        "schemas/known_layers.yaml:3072",
                         "scale == 1",
                         "what scale other than 1 does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3072",
+                        "schemas/known_layers.yaml:3073",
                         "not has(stride) or not has(stride_h) and not has(stride_w)",
                         "the factor is stride, or stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3073",
+                        "schemas/known_layers.yaml:3074",
                         "has(stride_h) == has(stride_w) and min(factors) > 0",
                         "stride_h and stride_w are due, and positive",
                     ),
@@ -3095,19 +3095,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2555",
+        "schemas/known_layers.yaml:2556",
         (
             Way(
-                "schemas/known_layers.yaml:2557",
+                "schemas/known_layers.yaml:2558",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2560",
+                        "schemas/known_layers.yaml:2561",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3116,14 +3116,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1640",
+        "schemas/known_layers.yaml:1641",
         (
             Way(
-                "schemas/known_layers.yaml:1642",
+                "schemas/known_layers.yaml:1643",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1645",
+                        "schemas/known_layers.yaml:1646",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3133,10 +3133,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1875",
+        "schemas/known_layers.yaml:1876",
         (
             Way(
-                "schemas/known_layers.yaml:1877",
+                "schemas/known_layers.yaml:1878",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3144,27 +3144,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1883",
+                        "schemas/known_layers.yaml:1884",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1885",
+                        "schemas/known_layers.yaml:1886",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1888",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1889",
+                        "schemas/known_layers.yaml:1890",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1892",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3174,20 +3174,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1399",
+        "schemas/known_layers.yaml:1400",
         (
             Way(
-                "schemas/known_layers.yaml:1401",
+                "schemas/known_layers.yaml:1402",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1406",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1407",
+                        "schemas/known_layers.yaml:1408",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3197,14 +3197,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2044",
+        "schemas/known_layers.yaml:2045",
         (
             Way(
-                "schemas/known_layers.yaml:2046",
+                "schemas/known_layers.yaml:2047",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2048",
+                        "schemas/known_layers.yaml:2049",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3213,17 +3213,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchMatMul": Entry(
-        "schemas/known_layers.yaml:65",
+        "schemas/known_layers.yaml:66",
         (
             Way(
-                "schemas/known_layers.yaml:67",
+                "schemas/known_layers.yaml:68",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if adj_x1 else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if adj_x2 else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:68",
+                        "schemas/known_layers.yaml:69",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),

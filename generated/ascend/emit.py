@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1730)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1731)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1730")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1731")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1730")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1731")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1730")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1731")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1730",
+            "schemas/known_layers.yaml:1731",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1732")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1732")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -705,17 +705,17 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> ConvolutionDepthwise (schemas/known_layers.yaml:619)."""
+    """Conv -> ConvolutionDepthwise (schemas/known_layers.yaml:620)."""
     if not op.group > 1:
-        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:619")
+        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:620")
     if op.group != W.shape[0]:
-        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:619")
+        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:620")
     if op.group != X.shape[1]:
-        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:619")
+        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:620")
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:619")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:620")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:619")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:620")
     e.layer(
         layers.ConvolutionDepthwise(
             num_output=W.shape[0],
@@ -1563,17 +1563,17 @@ def emit_lstm(
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> BatchMatMul (schemas/known_layers.yaml:77)."""
+    """MatMul -> BatchMatMul (schemas/known_layers.yaml:78)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:77")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:78")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:77")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:78")
     if A.rank != B.rank:
-        raise Refused("does not hold: A.rank == B.rank", "schemas/known_layers.yaml:77")
+        raise Refused("does not hold: A.rank == B.rank", "schemas/known_layers.yaml:78")
     if A.shape[: A.rank - 2] != B.shape[: B.rank - 2]:
         raise Refused(
             "does not hold: A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
-            "schemas/known_layers.yaml:77",
+            "schemas/known_layers.yaml:78",
         )
     e.layer(layers.BatchMatMul(adj_x1=False, adj_x2=False), (A, B), tops=(Y,))
 
@@ -1751,20 +1751,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1746)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1747)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1746")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1747")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1746")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1747")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1748")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1748")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -3031,9 +3031,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1650)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1651)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1650")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1651")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3183,32 +3183,32 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2322)."""
+    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2323)."""
     e.layer(layers.Reorg(stride=op.blocksize, reverse=False), (input,), tops=(output,))
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2325)."""
+    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2326)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2325")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2326")
     e.layer(layers.Reorg(stride=op.blocksize, reverse=True), (input,), tops=(output,))
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:3079)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:3080)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3079")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3080")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3079")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3080")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3079")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3080")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:3079",
+            "schemas/known_layers.yaml:3080",
         )
     if not lib.whole_factors(X.shape[2:], Y.shape[2:]):
-        raise Refused("a whole factor for each axis", "schemas/known_layers.yaml:3081")
+        raise Refused("a whole factor for each axis", "schemas/known_layers.yaml:3082")
     e.layer(
         layers.Upsample(stride_h=Y.shape[2] // X.shape[2], stride_w=Y.shape[3] // X.shape[3]),
         (X,),
@@ -3217,30 +3217,30 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:1069)."""
+    """Resize -> Interp (schemas/known_layers.yaml:1070)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1069")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1070")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1069")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1070")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1069")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1070")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:1069",
+            "schemas/known_layers.yaml:1070",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1069")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1070")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2619)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2620)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2564)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2565)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3253,11 +3253,11 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1907)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1908)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1908")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1908")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3278,13 +3278,13 @@ def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, b
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1418)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1419)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1418")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1419")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1418")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1419")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1418")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1419")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3294,7 +3294,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2053)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3342,7 +3342,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1730"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1731"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:233"),
@@ -3392,7 +3392,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "schemas/known_layers.yaml:619"),
+            Alternative(emit_conv_1, "schemas/known_layers.yaml:620"),
             Alternative(emit_conv_2, "bvlc/mapping.yaml:477"),
             Alternative(emit_conv_3, "bvlc/mapping.yaml:491"),
             Alternative(emit_conv_4, "bvlc/mapping.yaml:503"),
@@ -3495,7 +3495,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:946"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:77"),
+            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:78"),
             Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:951"),
             Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:959"),
             Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:968"),
@@ -3518,7 +3518,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1746"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1747"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1050"),
@@ -3694,7 +3694,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1650"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1651"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3710,18 +3710,18 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2322"),)),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2325"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2323"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2326"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:3079"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:1069"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:3080"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:1070"),
         ),
     ),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2619"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2564"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1907"),)),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1418"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2620"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2565"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1908"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1419"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2053"),)),
     caffe_ops.MatrixInverse: Rule((Alternative(emit_matrix_inverse, "ascend/mapping.yaml:62"),)),
 }

@@ -288,7 +288,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:719)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:720)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -639,7 +639,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1718)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1719)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -688,7 +688,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1726")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -741,7 +741,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1718")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1719")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1044,7 +1044,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> None:
-    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:609)."""
+    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:610)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1080,7 +1080,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
         raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1837")
     if num_output != bottom.shape[lead]:
-        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:616")
+        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:617")
     x = (
         bottom
         if lead == 1
@@ -1096,27 +1096,27 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2310)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2311)."""
     bottom = r.one_bottom()
     reverse = param.reverse if param.reverse is not None else False
     stride = param.stride if param.stride is not None else 2
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2314")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2315")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=stride), (bottom,)))
         return
     if not reverse:
         r.top(0, r.value(hub.SpaceToDepth(blocksize=stride), (bottom,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2310")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2311")
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2505)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2506)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2508")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2509")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -1133,7 +1133,7 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1047)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1048)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1144,27 +1144,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1058")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1059")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1059")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1059")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1060")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1061")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1062")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1063")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:1063")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:1064")
     part = (
         r.value(
             hub.Slice(
@@ -1192,14 +1192,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2607)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1212,23 +1212,23 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3067)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3068)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1.0
     stride = param.stride if param.stride is not None else 2
     stride_h = param.stride_h if param.stride_h is not None else 2
     stride_w = param.stride_w if param.stride_w is not None else 2
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:3070")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:3071")
     if scale != 1:
-        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:3071")
+        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:3072")
     if not (param.stride is None or (param.stride_h is None and param.stride_w is None)):
-        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:3072")
+        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:3073")
     factors = (stride_h, stride_w) if param.stride_h is not None else (stride, stride)
     if (param.stride_h is not None) != (param.stride_w is not None):
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3073")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3074")
     if not min(factors) > 0:
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3073")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3074")
     r.top(
         0,
         r.value(
@@ -1244,17 +1244,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2556)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0625
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2560")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
     r.top(
         0,
         r.value(
@@ -1265,16 +1265,16 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1640)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1645")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1875)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1876)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1290,23 +1290,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1883")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1884")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1887")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1888")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     r.top(
         0,
         r.value(
@@ -1327,7 +1327,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1399)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1335,9 +1335,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1405")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1407")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1360,13 +1360,13 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2045)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2049")
     r.top(
         0,
         r.value(
@@ -1381,14 +1381,14 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_batch_mat_mul(r: Read, param: layers.BatchMatMul) -> None:
-    """What layer BatchMatMul computes (schemas/known_layers.yaml:65)."""
+    """What layer BatchMatMul computes (schemas/known_layers.yaml:66)."""
     bottoms = r.bottoms
     adj_x1 = param.adj_x1 if param.adj_x1 is not None else False
     adj_x2 = param.adj_x2 if param.adj_x2 is not None else False
     if len(bottoms) != 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:68")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:69")
     if not bottoms[0].rank == bottoms[1].rank >= 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:68")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:69")
     swap = tuple(i for i in range(bottoms[0].rank - 2)) + (bottoms[0].rank - 1, bottoms[0].rank - 2)
     a = r.value(hub.Transpose(perm=swap), (bottoms[0],)) if adj_x1 else bottoms[0]
     b = r.value(hub.Transpose(perm=swap), (bottoms[1],)) if adj_x2 else bottoms[1]
@@ -1567,7 +1567,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:719",
+        "schemas/known_layers.yaml:720",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -1660,7 +1660,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1718",
+        "schemas/known_layers.yaml:1719",
         (
             "pool",
             "kernel_size",
@@ -1706,7 +1706,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
-        "schemas/known_layers.yaml:609",
+        "schemas/known_layers.yaml:610",
         (
             "num_output",
             "bias_term",
@@ -1725,31 +1725,31 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2310", ("reverse", "stride"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2505", ("axis",), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2311", ("reverse", "stride"), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2506", ("axis",), ()),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1047",
+        "schemas/known_layers.yaml:1048",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2607", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3067",
+        "schemas/known_layers.yaml:3068",
         ("scale", "stride", "stride_h", "stride_w"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2555",
+        "schemas/known_layers.yaml:2556",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1640", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1875",
+        "schemas/known_layers.yaml:1876",
         (
             "min_size",
             "max_size",
@@ -1769,17 +1769,17 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1399",
+        "schemas/known_layers.yaml:1400",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2044",
+        "schemas/known_layers.yaml:2045",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
-    "BatchMatMul": Reader(read_batch_mat_mul, "schemas/known_layers.yaml:65", ("adj_x1", "adj_x2"), ()),
+    "BatchMatMul": Reader(read_batch_mat_mul, "schemas/known_layers.yaml:66", ("adj_x1", "adj_x2"), ()),
     "MatrixInverse": Reader(read_matrix_inverse, "ascend/mapping.yaml:67", ("adjoint",), ()),
     "SpatialTransformer": Reader(
         read_spatial_transformer,

@@ -292,7 +292,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:719)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:720)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -643,7 +643,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1718)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1719)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -692,7 +692,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1726")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -745,7 +745,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1718")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1719")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1048,7 +1048,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> None:
-    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:609)."""
+    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:610)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1084,7 +1084,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
         raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1837")
     if num_output != bottom.shape[lead]:
-        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:616")
+        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:617")
     x = (
         bottom
         if lead == 1
@@ -1100,18 +1100,18 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2278)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2279)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2282")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2283")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2283")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2284")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2284")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2285")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1119,9 +1119,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2295")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2296")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2295")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2296")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1131,11 +1131,11 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2278")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2279")
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2911)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2912)."""
     bottoms = r.bottoms
     upsample_h = param.upsample_h if param.upsample_h is not None else 0
     upsample_w = param.upsample_w if param.upsample_w is not None else 0
@@ -1150,17 +1150,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2915",
+            "schemas/known_layers.yaml:2916",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2915",
+            "schemas/known_layers.yaml:2916",
         )
     if pad_out_h != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2916")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2917")
     if pad_out_W != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2916")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2917")
     if nearestneighbor_mode and len(bottoms) == 1:
         r.top(
             0,
@@ -1193,25 +1193,25 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     raise Refused(
         "nearestneighbor_mode for one bottom, or values and a mask without it",
-        "schemas/known_layers.yaml:2911",
+        "schemas/known_layers.yaml:2912",
     )
 
 
 def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
-    """What layer ROIAlign computes (schemas/known_layers.yaml:2518)."""
+    """What layer ROIAlign computes (schemas/known_layers.yaml:2519)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sampling_ratio = param.sampling_ratio if param.sampling_ratio is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2522")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2523")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2522")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2523")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2523")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2524")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2523")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2524")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1239,14 +1239,14 @@ def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2607)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1259,7 +1259,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1875)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1876)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1275,23 +1275,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1883")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1884")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1887")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1888")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     r.top(
         0,
         r.value(
@@ -1312,7 +1312,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1399)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1320,9 +1320,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1405")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1407")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1345,21 +1345,21 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1640)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1645")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_bn(r: Read, param: layers.BN) -> None:
-    """What layer BN computes (schemas/known_layers.yaml:192)."""
+    """What layer BN computes (schemas/known_layers.yaml:193)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     eps = param.eps if param.eps is not None else 1e-05
     if len(blobs) != 4:
-        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:197")
+        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:198")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1377,7 +1377,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1047)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1048)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1388,27 +1388,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = param.align_corners if param.align_corners is not None else True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1058")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1059")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1059")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1059")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1060")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1061")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1062")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1063")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:1063")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:1064")
     part = (
         r.value(
             hub.Slice(
@@ -1436,17 +1436,17 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2556)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2560")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
     r.top(
         0,
         r.value(
@@ -1457,13 +1457,13 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2045)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2049")
     r.top(
         0,
         r.value(
@@ -1478,7 +1478,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_c_re_lu(r: Read, param: layers.CReLU) -> None:
-    """What layer CReLU computes (schemas/known_layers.yaml:489)."""
+    """What layer CReLU computes (schemas/known_layers.yaml:490)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     concat_axis = param.concat_axis if param.concat_axis is not None else 1
@@ -2110,7 +2110,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:719",
+        "schemas/known_layers.yaml:720",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -2203,7 +2203,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1718",
+        "schemas/known_layers.yaml:1719",
         (
             "pool",
             "kernel_size",
@@ -2248,7 +2248,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
-        "schemas/known_layers.yaml:609",
+        "schemas/known_layers.yaml:610",
         (
             "num_output",
             "bias_term",
@@ -2267,10 +2267,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2278", ("stride", "reverse"), ("engine",)),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2279", ("stride", "reverse"), ("engine",)),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2911",
+        "schemas/known_layers.yaml:2912",
         (
             "upsample_h",
             "upsample_w",
@@ -2285,14 +2285,14 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIAlign": Reader(
         read_roi_align,
-        "schemas/known_layers.yaml:2518",
+        "schemas/known_layers.yaml:2519",
         ("pooled_h", "pooled_w", "spatial_scale", "sampling_ratio"),
         ("engine",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2607", ("group",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1875",
+        "schemas/known_layers.yaml:1876",
         (
             "min_size",
             "max_size",
@@ -2312,20 +2312,20 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1399",
+        "schemas/known_layers.yaml:1400",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler", "engine"),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1640", ("order",), ("engine",)),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ("engine",)),
     "BN": Reader(
         read_bn,
-        "schemas/known_layers.yaml:192",
+        "schemas/known_layers.yaml:193",
         ("eps",),
         ("slope_filler", "bias_filler", "momentum", "frozen", "engine"),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1047",
+        "schemas/known_layers.yaml:1048",
         (
             "height",
             "width",
@@ -2339,19 +2339,19 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2555",
+        "schemas/known_layers.yaml:2556",
         ("pooled_h", "pooled_w", "spatial_scale"),
         ("engine",),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2044",
+        "schemas/known_layers.yaml:2045",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),
     "CReLU": Reader(
         read_c_re_lu,
-        "schemas/known_layers.yaml:489",
+        "schemas/known_layers.yaml:490",
         ("negative_slope", "concat_axis"),
         ("engine",),
     ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1729",
+        "schemas/known_layers.yaml:1730",
         (
             Way(
-                "schemas/known_layers.yaml:1730",
+                "schemas/known_layers.yaml:1731",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1730",
+                        "schemas/known_layers.yaml:1731",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -291,12 +291,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:1254",
+        "schemas/known_layers.yaml:1255",
         (
             Way(
-                "schemas/known_layers.yaml:1255",
+                "schemas/known_layers.yaml:1256",
                 layers=("MaxUnPool",),
-                conditions=(Condition("schemas/known_layers.yaml:1255", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:1256", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -346,14 +346,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2238",
+        "schemas/known_layers.yaml:2239",
         (
             Way(
-                "schemas/known_layers.yaml:2239",
+                "schemas/known_layers.yaml:2240",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2239",
+                        "schemas/known_layers.yaml:2240",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -796,9 +796,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:918",
+        "schemas/known_layers.yaml:919",
         (
-            Way("schemas/known_layers.yaml:919", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:920", layers=("HardSigmoid",)),
             Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
     ),
@@ -1013,18 +1013,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1745",
+        "schemas/known_layers.yaml:1746",
         (
             Way(
-                "schemas/known_layers.yaml:1746",
+                "schemas/known_layers.yaml:1747",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1746",
+                        "schemas/known_layers.yaml:1747",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1265,10 +1265,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1447",
+        "schemas/known_layers.yaml:1448",
         (
             Way(
-                "schemas/known_layers.yaml:1448",
+                "schemas/known_layers.yaml:1449",
                 layers=("Pad",),
                 let=(
                     ("each", "pad_pairs(pads, axes, data.rank)"),
@@ -1276,11 +1276,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1451",
+                        "schemas/known_layers.yaml:1452",
                         'data.rank == 4 and mode in ["constant", "edge", "reflect"]',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1453",
+                        "schemas/known_layers.yaml:1454",
                         "each[:2] == [(0, 0), (0, 0)] and min(sides) >= 0",
                         "height and width are padded here alone",
                     ),
@@ -1831,12 +1831,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1649",
+        "schemas/known_layers.yaml:1650",
         (
             Way(
-                "schemas/known_layers.yaml:1650",
+                "schemas/known_layers.yaml:1651",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1650", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1857,12 +1857,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2878",
+        "schemas/known_layers.yaml:2879",
         (
             Way(
-                "schemas/known_layers.yaml:2879",
+                "schemas/known_layers.yaml:2880",
                 layers=("Unsqueeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2879", "len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2880", "len(axes) == 1"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1669",
@@ -1926,14 +1926,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1906",
+        "schemas/known_layers.yaml:1907",
         (
             Way(
-                "schemas/known_layers.yaml:1907",
+                "schemas/known_layers.yaml:1908",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1908",
+                        "schemas/known_layers.yaml:1909",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1942,27 +1942,27 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:684",
+        "schemas/known_layers.yaml:685",
         (
             Way(
-                "schemas/known_layers.yaml:685",
+                "schemas/known_layers.yaml:686",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:685", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition("schemas/known_layers.yaml:686", 'code in ("CORNER", "CENTER_SIZE")'),
                     Condition(
-                        "schemas/known_layers.yaml:687",
+                        "schemas/known_layers.yaml:688",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:698",
+                "schemas/known_layers.yaml:699",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:698", 'code == "CORNER_SIZE"'),
+                    Condition("schemas/known_layers.yaml:699", 'code == "CORNER_SIZE"'),
                     Condition(
-                        "schemas/known_layers.yaml:700",
+                        "schemas/known_layers.yaml:701",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
@@ -1971,14 +1971,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1417",
+        "schemas/known_layers.yaml:1418",
         (
             Way(
-                "schemas/known_layers.yaml:1418",
+                "schemas/known_layers.yaml:1419",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1418",
+                        "schemas/known_layers.yaml:1419",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1986,18 +1986,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:939",
-        (Way("schemas/known_layers.yaml:939", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:940",
+        (Way("schemas/known_layers.yaml:940", layers=("HardSwish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2051",
-        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2052",
+        (Way("schemas/known_layers.yaml:2053", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:141",
+        "schemas/known_layers.yaml:142",
         (
             Way(
-                "schemas/known_layers.yaml:142",
+                "schemas/known_layers.yaml:143",
                 layers=("BilinearInterpolate",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -2005,27 +2005,27 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:145",
+                        "schemas/known_layers.yaml:146",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:147",
+                        "schemas/known_layers.yaml:148",
                         "min(Y.shape[2:]) > 1",
                         "a side of one element is resized in another way",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2979",
+                "schemas/known_layers.yaml:2980",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2979",
+                        "schemas/known_layers.yaml:2980",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2983",
+                        "schemas/known_layers.yaml:2984",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2034,24 +2034,24 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1679",
+        "schemas/known_layers.yaml:1680",
         (
             Way(
-                "schemas/known_layers.yaml:1680",
+                "schemas/known_layers.yaml:1681",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1680", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1681", 'mode == "CRD"'),),
             ),
         ),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1992",
+        "schemas/known_layers.yaml:1993",
         (
             Way(
-                "schemas/known_layers.yaml:1993",
+                "schemas/known_layers.yaml:1994",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1994",
+                        "schemas/known_layers.yaml:1995",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2638,7 +2638,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1718",
+        "schemas/known_layers.yaml:1719",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2728,7 +2728,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1726",
+                "schemas/known_layers.yaml:1727",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2984,14 +2984,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1640",
+        "schemas/known_layers.yaml:1641",
         (
             Way(
-                "schemas/known_layers.yaml:1642",
+                "schemas/known_layers.yaml:1643",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1645",
+                        "schemas/known_layers.yaml:1646",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3001,10 +3001,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1875",
+        "schemas/known_layers.yaml:1876",
         (
             Way(
-                "schemas/known_layers.yaml:1877",
+                "schemas/known_layers.yaml:1878",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3012,27 +3012,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1883",
+                        "schemas/known_layers.yaml:1884",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1885",
+                        "schemas/known_layers.yaml:1886",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1888",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1889",
+                        "schemas/known_layers.yaml:1890",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1892",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3042,20 +3042,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:658",
+        "schemas/known_layers.yaml:659",
         (
             Way(
-                "schemas/known_layers.yaml:660",
+                "schemas/known_layers.yaml:661",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:663",
+                        "schemas/known_layers.yaml:664",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:665", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:666", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:667",
+                        "schemas/known_layers.yaml:668",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3065,20 +3065,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1399",
+        "schemas/known_layers.yaml:1400",
         (
             Way(
-                "schemas/known_layers.yaml:1401",
+                "schemas/known_layers.yaml:1402",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1406",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1407",
+                        "schemas/known_layers.yaml:1408",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3088,19 +3088,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:936",
-        (Way("schemas/known_layers.yaml:938", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:937",
+        (Way("schemas/known_layers.yaml:939", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2044",
+        "schemas/known_layers.yaml:2045",
         (
             Way(
-                "schemas/known_layers.yaml:2046",
+                "schemas/known_layers.yaml:2047",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2048",
+                        "schemas/known_layers.yaml:2049",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3109,15 +3109,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2968",
+        "schemas/known_layers.yaml:2969",
         (
             Way(
-                "schemas/known_layers.yaml:2970",
+                "schemas/known_layers.yaml:2971",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2973",
+                        "schemas/known_layers.yaml:2974",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3127,29 +3127,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:915",
         (
             Way(
-                "schemas/known_layers.yaml:916",
+                "schemas/known_layers.yaml:917",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2875",
-        (Way("schemas/known_layers.yaml:2876", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
+        "schemas/known_layers.yaml:2876",
+        (Way("schemas/known_layers.yaml:2877", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2228",
+        "schemas/known_layers.yaml:2229",
         (
             Way(
-                "schemas/known_layers.yaml:2231",
+                "schemas/known_layers.yaml:2232",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2235",
+                        "schemas/known_layers.yaml:2236",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3159,10 +3159,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1435",
+        "schemas/known_layers.yaml:1436",
         (
             Way(
-                "schemas/known_layers.yaml:1437",
+                "schemas/known_layers.yaml:1438",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=mode, constant_value=pad_value)",
                 let=(
                     ("pads", "[0, 0, pad_u, pad_l, 0, 0, pad_d, pad_r]"),
@@ -3170,17 +3170,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1439",
+                        "schemas/known_layers.yaml:1440",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1440",
+                        "schemas/known_layers.yaml:1441",
                         "min([pad_u, pad_d, pad_l, pad_r]) >= 0",
                         "negative pads are not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1441",
+                        "schemas/known_layers.yaml:1442",
                         'pad_type == "CONSTANT" or pad_value == 0',
                         "pad_value is for CONSTANT",
                     ),
@@ -3190,10 +3190,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "BilinearInterpolate": Entry(
-        "schemas/known_layers.yaml:129",
+        "schemas/known_layers.yaml:130",
         (
             Way(
-                "schemas/known_layers.yaml:131",
+                "schemas/known_layers.yaml:132",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 let=(
                     ("each", "[dst_h if has(dst_h) else bottom.shape[2], dst_w if has(dst_w) else bottom.shape[3]]"),
@@ -3201,17 +3201,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:133",
+                        "schemas/known_layers.yaml:134",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:134",
+                        "schemas/known_layers.yaml:135",
                         "has(scale_factor) != (has(dst_h) or has(dst_w))",
                         "the size is scale_factor, or dst_h and dst_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:135",
+                        "schemas/known_layers.yaml:136",
                         "not align_corners or min(sizes) > 1",
                         "a side of one element has no corners to align",
                     ),
@@ -3221,20 +3221,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "MaxUnPool": Entry(
-        "schemas/known_layers.yaml:1240",
+        "schemas/known_layers.yaml:1241",
         (
             Way(
-                "schemas/known_layers.yaml:1242",
+                "schemas/known_layers.yaml:1243",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(zeros_there, places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0, dst_h, dst_w])',
                 let=(("c", "bottoms[0].shape[:2]"), ("zeros_there", "full(c + [dst_h * dst_w], 0.0)")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1244",
+                        "schemas/known_layers.yaml:1245",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1245",
+                        "schemas/known_layers.yaml:1246",
                         "dst_h > 0 and dst_w > 0",
                         "dst_h and dst_w are due",
                     ),
@@ -3244,14 +3244,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1672",
+        "schemas/known_layers.yaml:1673",
         (
             Way(
-                "schemas/known_layers.yaml:1674",
+                "schemas/known_layers.yaml:1675",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1676",
+                        "schemas/known_layers.yaml:1677",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3261,33 +3261,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1979",
+        "schemas/known_layers.yaml:1980",
         (
             Way(
-                "schemas/known_layers.yaml:1987",
+                "schemas/known_layers.yaml:1988",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1987", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1988", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1989",
+                "schemas/known_layers.yaml:1990",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1989", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1990", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1983",
+                "schemas/known_layers.yaml:1984",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1984",
+                "schemas/known_layers.yaml:1985",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1985",
+                "schemas/known_layers.yaml:1986",
                 "bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1",
                 "one row tells the size of all images",
             ),

@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1730)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1731)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1730")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1731")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1730")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1731")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1730")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1731")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1730",
+            "schemas/known_layers.yaml:1731",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1732")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1732")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -495,9 +495,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> MaxUnPool (schemas/known_layers.yaml:1255)."""
+    """caffe.MaxUnpool -> MaxUnPool (schemas/known_layers.yaml:1256)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:1255")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:1256")
     e.layer(layers.MaxUnPool(dst_h=output.shape[2], dst_w=output.shape[3]), (X, Mask), tops=(output,))
 
 
@@ -604,15 +604,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2239)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2240)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2239")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2240")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2239")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2240")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2239")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2240")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2239")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2240")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -1355,7 +1355,7 @@ def emit_gru(
 
 
 def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> HardSigmoid (schemas/known_layers.yaml:919)."""
+    """HardSigmoid -> HardSigmoid (schemas/known_layers.yaml:920)."""
     e.layer(layers.HardSigmoid(alpha=op.alpha, beta=op.beta), (X,), tops=(Y,))
 
 
@@ -1729,20 +1729,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1746)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1747)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1746")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1747")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1746")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1747")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1748")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1748")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2168,21 +2168,21 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> Pad (schemas/known_layers.yaml:1448)."""
+    """Pad -> Pad (schemas/known_layers.yaml:1449)."""
     pads = e.known(op.pads)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1451")
+        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1452")
     if op.mode not in ("constant", "edge", "reflect"):
         raise Refused(
             "does not hold: mode in ['constant', 'edge', 'reflect']",
-            "schemas/known_layers.yaml:1451",
+            "schemas/known_layers.yaml:1452",
         )
     each = lib.pad_pairs(pads, op.axes, data.rank)
     sides = (each[2][0], each[2][1], each[3][0], each[3][1])
     if each[:2] != ((0, 0), (0, 0)):
-        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1453")
+        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1454")
     if not min(sides) >= 0:
-        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1453")
+        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1454")
     e.layer(
         layers.Pad(
             pad_type="CONSTANT" if op.mode == "constant" else "REPLICATE" if op.mode == "edge" else "REFLECT",
@@ -3038,9 +3038,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1650)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1651)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1650")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1651")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3075,10 +3075,10 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze_1(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> Unsqueeze (schemas/known_layers.yaml:2879)."""
+    """Unsqueeze -> Unsqueeze (schemas/known_layers.yaml:2880)."""
     axes = e.known(op.axes)
     if len(axes) != 1:
-        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2879")
+        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2880")
     e.layer(layers.Unsqueeze(dim=axes[0]), (data,), tops=(expanded,))
 
 
@@ -3198,11 +3198,11 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1907)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1908)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1908")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1908")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3230,13 +3230,13 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:685)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:686)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:685")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:686")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:687",
+            "schemas/known_layers.yaml:688",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3266,13 +3266,13 @@ def emit_detection_output_2(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:698)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:699)."""
     if op.code != "CORNER_SIZE":
-        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:698")
+        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:699")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:700",
+            "schemas/known_layers.yaml:701",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3295,13 +3295,13 @@ def emit_detection_output_2(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1418)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1419)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1418")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1419")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1418")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1419")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1418")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1419")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3311,12 +3311,12 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> HardSwish (schemas/known_layers.yaml:939)."""
+    """HardSwish -> HardSwish (schemas/known_layers.yaml:940)."""
     e.layer(layers.HardSwish(), (X,), tops=(Y,))
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2053)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3329,21 +3329,21 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> BilinearInterpolate (schemas/known_layers.yaml:142)."""
+    """Resize -> BilinearInterpolate (schemas/known_layers.yaml:143)."""
     aligned = op.coordinate_transformation_mode == "align_corners"
     between = op.coordinate_transformation_mode in ("half_pixel", "pytorch_half_pixel") and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:145")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:146")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:145")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:146")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:145")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:146")
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:145")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:146")
     if not (aligned or between):
-        raise Refused("does not hold: aligned or between", "schemas/known_layers.yaml:145")
+        raise Refused("does not hold: aligned or between", "schemas/known_layers.yaml:146")
     if not min(Y.shape[2:]) > 1:
-        raise Refused("a side of one element is resized in another way", "schemas/known_layers.yaml:147")
+        raise Refused("a side of one element is resized in another way", "schemas/known_layers.yaml:148")
     e.layer(
         layers.BilinearInterpolate(dst_h=Y.shape[2], dst_w=Y.shape[3], align_corners=aligned),
         (X,),
@@ -3352,30 +3352,30 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2979)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2980)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2979")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2980")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2979")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2980")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2979")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2980")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2979",
+            "schemas/known_layers.yaml:2980",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2983")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2984")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2983")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2984")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1680)."""
+    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1681)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1680")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1681")
     e.layer(layers.PixelShuffle(upscale_factor=op.blocksize), (input,), tops=(output,))
 
 
@@ -3388,11 +3388,11 @@ def emit_proposal(
     rois: Value,
     own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1993)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1994)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1995")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1995")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -3440,7 +3440,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1730"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1731"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:233"),
@@ -3460,7 +3460,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:1255"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:1256"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:333"),
         ),
     ),
@@ -3478,7 +3478,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2239"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2240"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -3572,7 +3572,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:801"),)),
     hub.HardSigmoid: Rule(
         (
-            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:919"),
+            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:920"),
             Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:805"),
         ),
     ),
@@ -3625,7 +3625,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1746"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1747"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1050"),
@@ -3675,7 +3675,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:1448"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:1449"),
             Alternative(emit_pad_2, "bvlc/mapping.yaml:1212"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1214"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1218"),
@@ -3802,7 +3802,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1650"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1651"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3810,7 +3810,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Unsqueeze: Rule(
         (
-            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:2879"),
+            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:2880"),
             Alternative(emit_unsqueeze_2, "bvlc/mapping.yaml:1669"),
         ),
     ),
@@ -3823,22 +3823,22 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1907"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1908"),)),
     caffe_ops.DetectionOutput: Rule(
         (
-            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:685"),
-            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:698"),
+            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:686"),
+            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:699"),
         ),
     ),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1418"),)),
-    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:939"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1419"),)),
+    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:940"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2053"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:142"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2979"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:143"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2980"),
         ),
     ),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:1680"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1993"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:1681"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1994"),)),
 }

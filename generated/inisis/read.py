@@ -630,7 +630,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1718)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1719)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -679,7 +679,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1726")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -732,7 +732,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1718")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1719")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1035,16 +1035,16 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1640)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1645")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1875)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1876)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1060,23 +1060,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1883")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1884")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1887")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1888")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     r.top(
         0,
         r.value(
@@ -1097,7 +1097,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:658)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:659)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1110,19 +1110,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:663",
+            "schemas/known_layers.yaml:664",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:665")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:666")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:667",
+            "schemas/known_layers.yaml:668",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:667",
+            "schemas/known_layers.yaml:668",
         )
     r.top(
         0,
@@ -1146,7 +1146,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1399)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1154,9 +1154,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1405")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1407")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1179,19 +1179,19 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_hard_swish(r: Read, param: layers.HardSwish) -> None:
-    """What layer HardSwish computes (schemas/known_layers.yaml:936)."""
+    """What layer HardSwish computes (schemas/known_layers.yaml:937)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2045)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2049")
     r.top(
         0,
         r.value(
@@ -1206,16 +1206,16 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2968)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2969)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = param.dims_num if param.dims_num is not None else 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2974")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2974")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2973")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2974")
     s = float(scale)
     r.top(
         0,
@@ -1232,7 +1232,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
-    """What layer HardSigmoid computes (schemas/known_layers.yaml:914)."""
+    """What layer HardSigmoid computes (schemas/known_layers.yaml:915)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.2
     beta = param.beta if param.beta is not None else 0.5
@@ -1240,24 +1240,24 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_unsqueeze(r: Read, param: layers.Unsqueeze) -> None:
-    """What layer Unsqueeze computes (schemas/known_layers.yaml:2875)."""
+    """What layer Unsqueeze computes (schemas/known_layers.yaml:2876)."""
     bottom = r.one_bottom()
     dim = param.dim if param.dim is not None else 0
     r.top(0, r.value(hub.Unsqueeze(axes=(dim,)), (bottom,)))
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2228)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2229)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = param.threshold if param.threshold is not None else 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2235")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2236")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1435)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1436)."""
     bottom = r.one_bottom()
     pad_type = param.pad_type if param.pad_type is not None else "CONSTANT"
     pad_u = param.pad_u if param.pad_u is not None else 0
@@ -1266,31 +1266,31 @@ def read_pad(r: Read, param: layers.Pad) -> None:
     pad_r = param.pad_r if param.pad_r is not None else 0
     pad_value = param.pad_value if param.pad_value is not None else 0.0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1439")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1440")
     if not min((pad_u, pad_d, pad_l, pad_r)) >= 0:
-        raise Refused("negative pads are not known", "schemas/known_layers.yaml:1440")
+        raise Refused("negative pads are not known", "schemas/known_layers.yaml:1441")
     if not (pad_type == "CONSTANT" or pad_value == 0):
-        raise Refused("pad_value is for CONSTANT", "schemas/known_layers.yaml:1441")
+        raise Refused("pad_value is for CONSTANT", "schemas/known_layers.yaml:1442")
     pads = (0, 0, pad_u, pad_l, 0, 0, pad_d, pad_r)
     mode = "constant" if pad_type == "CONSTANT" else "edge" if pad_type == "REPLICATE" else "reflect"
     r.top(0, r.value(hub.Pad(pads=pads, mode=mode, constant_value=pad_value), (bottom,)))
 
 
 def read_bilinear_interpolate(r: Read, param: layers.BilinearInterpolate) -> None:
-    """What layer BilinearInterpolate computes (schemas/known_layers.yaml:129)."""
+    """What layer BilinearInterpolate computes (schemas/known_layers.yaml:130)."""
     bottom = r.one_bottom()
     dst_h = param.dst_h if param.dst_h is not None else 0
     dst_w = param.dst_w if param.dst_w is not None else 0
     scale_factor = param.scale_factor if param.scale_factor is not None else 1.0
     align_corners = param.align_corners if param.align_corners is not None else True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:133")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:134")
     if (param.scale_factor is not None) == (param.dst_h is not None or param.dst_w is not None):
-        raise Refused("the size is scale_factor, or dst_h and dst_w", "schemas/known_layers.yaml:134")
+        raise Refused("the size is scale_factor, or dst_h and dst_w", "schemas/known_layers.yaml:135")
     each = (dst_h if param.dst_h is not None else bottom.shape[2], dst_w if param.dst_w is not None else bottom.shape[3])
     sizes = tuple(int(n * scale_factor) for n in bottom.shape[2:]) if param.scale_factor is not None else each
     if not (not align_corners or min(sizes) > 1):
-        raise Refused("a side of one element has no corners to align", "schemas/known_layers.yaml:135")
+        raise Refused("a side of one element has no corners to align", "schemas/known_layers.yaml:136")
     r.top(
         0,
         r.value(
@@ -1306,24 +1306,24 @@ def read_bilinear_interpolate(r: Read, param: layers.BilinearInterpolate) -> Non
 
 
 def read_max_un_pool(r: Read, param: layers.MaxUnPool) -> None:
-    """What layer MaxUnPool computes (schemas/known_layers.yaml:1240)."""
+    """What layer MaxUnPool computes (schemas/known_layers.yaml:1241)."""
     bottoms = r.bottoms
     dst_h = param.dst_h if param.dst_h is not None else 0
     dst_w = param.dst_w if param.dst_w is not None else 0
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:1244",
+            "schemas/known_layers.yaml:1245",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:1244",
+            "schemas/known_layers.yaml:1245",
         )
     if not dst_h > 0:
-        raise Refused("dst_h and dst_w are due", "schemas/known_layers.yaml:1245")
+        raise Refused("dst_h and dst_w are due", "schemas/known_layers.yaml:1246")
     if not dst_w > 0:
-        raise Refused("dst_h and dst_w are due", "schemas/known_layers.yaml:1245")
+        raise Refused("dst_h and dst_w are due", "schemas/known_layers.yaml:1246")
     c = bottoms[0].shape[:2]
     zeros_there = lib.full(c + (dst_h * dst_w,), 0.0)
     places = r.value(
@@ -1338,16 +1338,16 @@ def read_max_un_pool(r: Read, param: layers.MaxUnPool) -> None:
 
 
 def read_pixel_shuffle(r: Read, param: layers.PixelShuffle) -> None:
-    """What layer PixelShuffle computes (schemas/known_layers.yaml:1672)."""
+    """What layer PixelShuffle computes (schemas/known_layers.yaml:1673)."""
     bottom = r.one_bottom()
     upscale_factor = param.upscale_factor if param.upscale_factor is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1676")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1677")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upscale_factor, mode="CRD"), (bottom,)))
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1979)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1980)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -1361,14 +1361,14 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1983",
+            "schemas/known_layers.yaml:1984",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1985")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1985")
     if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
-        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1985")
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1986")
     if len(tops) == 1:
         r.top(
             0,
@@ -1406,7 +1406,7 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1979")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1980")
 
 
 def read_batch_norm_kyle(r: Read, param: layers.BatchNormKyle) -> None:
@@ -1642,7 +1642,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1718",
+        "schemas/known_layers.yaml:1719",
         (
             "pool",
             "kernel_size",
@@ -1685,10 +1685,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1640", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1875",
+        "schemas/known_layers.yaml:1876",
         (
             "min_size",
             "max_size",
@@ -1708,7 +1708,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:658",
+        "schemas/known_layers.yaml:659",
         (
             "num_classes",
             "share_location",
@@ -1729,38 +1729,38 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1399",
+        "schemas/known_layers.yaml:1400",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
-    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:936", (), ()),
+    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:937", (), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2044",
+        "schemas/known_layers.yaml:2045",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2968", ("scale", "dims_num"), ()),
-    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:914", ("alpha", "beta"), ()),
-    "Unsqueeze": Reader(read_unsqueeze, "schemas/known_layers.yaml:2875", ("dim",), ()),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2228", ("negative_slope", "threshold"), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2969", ("scale", "dims_num"), ()),
+    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:915", ("alpha", "beta"), ()),
+    "Unsqueeze": Reader(read_unsqueeze, "schemas/known_layers.yaml:2876", ("dim",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2229", ("negative_slope", "threshold"), ()),
     "Pad": Reader(
         read_pad,
-        "schemas/known_layers.yaml:1435",
+        "schemas/known_layers.yaml:1436",
         ("pad_type", "pad_u", "pad_d", "pad_l", "pad_r", "pad_value"),
         (),
     ),
     "BilinearInterpolate": Reader(
         read_bilinear_interpolate,
-        "schemas/known_layers.yaml:129",
+        "schemas/known_layers.yaml:130",
         ("dst_h", "dst_w", "scale_factor", "align_corners"),
         (),
     ),
-    "MaxUnPool": Reader(read_max_un_pool, "schemas/known_layers.yaml:1240", ("dst_h", "dst_w"), ()),
-    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1672", ("upscale_factor",), ()),
+    "MaxUnPool": Reader(read_max_un_pool, "schemas/known_layers.yaml:1241", ("dst_h", "dst_w"), ()),
+    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1673", ("upscale_factor",), ()),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1979",
+        "schemas/known_layers.yaml:1980",
         (
             "feat_stride",
             "base_size",

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1729",
+        "schemas/known_layers.yaml:1730",
         (
             Way(
-                "schemas/known_layers.yaml:1730",
+                "schemas/known_layers.yaml:1731",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1730",
+                        "schemas/known_layers.yaml:1731",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -341,7 +341,7 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:262",
+        "schemas/known_layers.yaml:263",
         (
             Way(
                 "bvlc/mapping.yaml:415",
@@ -995,18 +995,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1745",
+        "schemas/known_layers.yaml:1746",
         (
             Way(
-                "schemas/known_layers.yaml:1746",
+                "schemas/known_layers.yaml:1747",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1746",
+                        "schemas/known_layers.yaml:1747",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1599,16 +1599,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2490",
+        "schemas/known_layers.yaml:2491",
         (
             Way(
-                "schemas/known_layers.yaml:2491",
+                "schemas/known_layers.yaml:2492",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2494", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2495", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2496",
+                        "schemas/known_layers.yaml:2497",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1807,12 +1807,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1649",
+        "schemas/known_layers.yaml:1650",
         (
             Way(
-                "schemas/known_layers.yaml:1650",
+                "schemas/known_layers.yaml:1651",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1650", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1897,8 +1897,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2838",
-        (Way("schemas/known_layers.yaml:2839", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2839",
+        (Way("schemas/known_layers.yaml:2840", layers=("Swish",)),),
     ),
 }
 
@@ -2486,7 +2486,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1718",
+        "schemas/known_layers.yaml:1719",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2576,7 +2576,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1726",
+                "schemas/known_layers.yaml:1727",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2832,19 +2832,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2831",
-        (Way("schemas/known_layers.yaml:2834", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2832",
+        (Way("schemas/known_layers.yaml:2835", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "ContinuationIndicator": Entry(
-        "schemas/known_layers.yaml:272",
+        "schemas/known_layers.yaml:273",
         (
             Way(
-                "schemas/known_layers.yaml:274",
+                "schemas/known_layers.yaml:275",
                 rewrite="tops[0] = Identity(expand(reshape(begin_mark(time_step), [time_step, 1]), [time_step, batch_size], (0, 2)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:276",
+                        "schemas/known_layers.yaml:277",
                         "time_step > 0 and batch_size > 0",
                         "time_step and batch_size are due",
                     ),
@@ -2854,14 +2854,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1640",
+        "schemas/known_layers.yaml:1641",
         (
             Way(
-                "schemas/known_layers.yaml:1642",
+                "schemas/known_layers.yaml:1643",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1645",
+                        "schemas/known_layers.yaml:1646",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2871,10 +2871,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2482",
+        "schemas/known_layers.yaml:2483",
         (
             Way(
-                "schemas/known_layers.yaml:2484",
+                "schemas/known_layers.yaml:2485",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -2911,8 +2911,8 @@ UNREAD: Final[tuple[str, ...]] = (
 
 # inherited rules that the schema cannot hold
 DROPPED: Final[tuple[Dropped, ...]] = (
-    Dropped("Clip", "schemas/known_layers.yaml:250", "LayerParameter.clip_param does not exist"),
-    Dropped("Clip", "schemas/known_layers.yaml:263", "unknown layer type 'Clip'"),
+    Dropped("Clip", "schemas/known_layers.yaml:251", "LayerParameter.clip_param does not exist"),
+    Dropped("Clip", "schemas/known_layers.yaml:264", "unknown layer type 'Clip'"),
     Dropped("HardSigmoid", "bvlc_master/mapping.yaml:11", "unknown layer type 'Clip'"),
 )
 

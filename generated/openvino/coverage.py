@@ -147,15 +147,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1730",
+                "schemas/known_layers.yaml:1731",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1730",
+                        "schemas/known_layers.yaml:1731",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -328,14 +328,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2256",
+        "schemas/known_layers.yaml:2257",
         (
             Way(
-                "schemas/known_layers.yaml:2257",
+                "schemas/known_layers.yaml:2258",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2257",
+                        "schemas/known_layers.yaml:2258",
                         "has(min) and has(max) and min == 0 and max > 0",
                     ),
                 ),
@@ -915,15 +915,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1746",
+                "schemas/known_layers.yaml:1747",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1746",
+                        "schemas/known_layers.yaml:1747",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1437,16 +1437,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2490",
+        "schemas/known_layers.yaml:2491",
         (
             Way(
-                "schemas/known_layers.yaml:2491",
+                "schemas/known_layers.yaml:2492",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2494", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2495", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2496",
+                        "schemas/known_layers.yaml:2497",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1644,12 +1644,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1649",
+        "schemas/known_layers.yaml:1650",
         (
             Way(
-                "schemas/known_layers.yaml:1650",
+                "schemas/known_layers.yaml:1651",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1650", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1734,14 +1734,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1906",
+        "schemas/known_layers.yaml:1907",
         (
             Way(
-                "schemas/known_layers.yaml:1907",
+                "schemas/known_layers.yaml:1908",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1908",
+                        "schemas/known_layers.yaml:1909",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1750,14 +1750,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1992",
+        "schemas/known_layers.yaml:1993",
         (
             Way(
-                "schemas/known_layers.yaml:1993",
+                "schemas/known_layers.yaml:1994",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1994",
+                        "schemas/known_layers.yaml:1995",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1766,14 +1766,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1417",
+        "schemas/known_layers.yaml:1418",
         (
             Way(
-                "schemas/known_layers.yaml:1418",
+                "schemas/known_layers.yaml:1419",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1418",
+                        "schemas/known_layers.yaml:1419",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1781,35 +1781,35 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2051",
-        (Way("schemas/known_layers.yaml:2052", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2052",
+        (Way("schemas/known_layers.yaml:2053", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2563",
-        (Way("schemas/known_layers.yaml:2564", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2564",
+        (Way("schemas/known_layers.yaml:2565", layers=("ROIPooling",)),),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:684",
+        "schemas/known_layers.yaml:685",
         (
             Way(
-                "schemas/known_layers.yaml:685",
+                "schemas/known_layers.yaml:686",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:685", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition("schemas/known_layers.yaml:686", 'code in ("CORNER", "CENTER_SIZE")'),
                     Condition(
-                        "schemas/known_layers.yaml:687",
+                        "schemas/known_layers.yaml:688",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:698",
+                "schemas/known_layers.yaml:699",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:698", 'code == "CORNER_SIZE"'),
+                    Condition("schemas/known_layers.yaml:699", 'code == "CORNER_SIZE"'),
                     Condition(
-                        "schemas/known_layers.yaml:700",
+                        "schemas/known_layers.yaml:701",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
@@ -1821,11 +1821,11 @@ OPS: Final[Mapping[str, Entry]] = {
         "openvino/mapping.yaml:103",
         (
             Way(
-                "schemas/known_layers.yaml:1069",
+                "schemas/known_layers.yaml:1070",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1069",
+                        "schemas/known_layers.yaml:1070",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1853,8 +1853,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2619",
-        (Way("schemas/known_layers.yaml:2619", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2620",
+        (Way("schemas/known_layers.yaml:2620", layers=("ShuffleChannel",)),),
     ),
 }
 
@@ -2241,7 +2241,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1718",
+        "schemas/known_layers.yaml:1719",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2331,7 +2331,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1726",
+                "schemas/known_layers.yaml:1727",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2492,10 +2492,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1875",
+        "schemas/known_layers.yaml:1876",
         (
             Way(
-                "schemas/known_layers.yaml:1877",
+                "schemas/known_layers.yaml:1878",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2503,27 +2503,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1883",
+                        "schemas/known_layers.yaml:1884",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1885",
+                        "schemas/known_layers.yaml:1886",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1888",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1889",
+                        "schemas/known_layers.yaml:1890",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1892",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2533,10 +2533,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2482",
+        "schemas/known_layers.yaml:2483",
         (
             Way(
-                "schemas/known_layers.yaml:2484",
+                "schemas/known_layers.yaml:2485",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -2544,10 +2544,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "SpatialTransformer": Entry(
-        "schemas/known_layers.yaml:2676",
+        "schemas/known_layers.yaml:2677",
         (
             Way(
-                "schemas/known_layers.yaml:2678",
+                "schemas/known_layers.yaml:2679",
                 rewrite='told = MatMul(Reshape(bottoms[1], shape=[0, count]), one_hot(6, places))\ntheta = Add(told, numbers([theta_1_1, theta_1_2, theta_1_3, theta_2_1, theta_2_2, theta_2_3], "float32"))\na, b, c, d, e, f = Split(Unsqueeze(theta, axes=[2]), axis=1, split=ones(6))\ns = Sub(Div(reshape(steps_from_zero(rows), [1, rows, 1]), full([1], rows / 2)), full([1], 1.0))\nt = Sub(Div(reshape(steps_from_zero(columns), [1, 1, columns]), full([1], columns / 2)), full([1], 1.0))\nalong = Add(Add(Add(Mul(a, s), Mul(b, t)), c), full([1], 1 / h))\nacross = Add(Add(Add(Mul(d, s), Mul(e, t)), f), full([1], 1 / w))\ngrid = Concat(Unsqueeze(across, axes=[3]), Unsqueeze(along, axes=[3]), axis=3)\ntops[0] = GridSample(bottoms[0], grid, mode="linear", padding_mode="zeros", align_corners=0)',
                 let=(
                     ("h", "bottoms[0].shape[2]"),
@@ -2561,27 +2561,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2690",
+                        "schemas/known_layers.yaml:2691",
                         'transform_type == "affine" and sampler_type == "bilinear"',
                         "transform_type affine and sampler_type bilinear are known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2691",
+                        "schemas/known_layers.yaml:2692",
                         "not de_transform",
                         "what de_transform does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2692",
+                        "schemas/known_layers.yaml:2693",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[1].rank >= 2",
                         "two bottoms are due: an image and its matrix",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2693",
+                        "schemas/known_layers.yaml:2694",
                         "product(bottoms[1].shape[1:]) == count > 0",
                         "the second bottom holds as many numbers as the layer does not fix of six",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2694",
+                        "schemas/known_layers.yaml:2695",
                         "rows > 0 and columns > 0",
                         "output_H and output_W must be positive",
                     ),
@@ -2590,14 +2590,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1640",
+        "schemas/known_layers.yaml:1641",
         (
             Way(
-                "schemas/known_layers.yaml:1642",
+                "schemas/known_layers.yaml:1643",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1645",
+                        "schemas/known_layers.yaml:1646",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2607,53 +2607,53 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1979",
+        "schemas/known_layers.yaml:1980",
         (
             Way(
-                "schemas/known_layers.yaml:1987",
+                "schemas/known_layers.yaml:1988",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1987", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1988", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1989",
+                "schemas/known_layers.yaml:1990",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1989", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1990", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1983",
+                "schemas/known_layers.yaml:1984",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1984",
+                "schemas/known_layers.yaml:1985",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1985",
+                "schemas/known_layers.yaml:1986",
                 "bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1",
                 "one row tells the size of all images",
             ),
         ),
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1399",
+        "schemas/known_layers.yaml:1400",
         (
             Way(
-                "schemas/known_layers.yaml:1401",
+                "schemas/known_layers.yaml:1402",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1406",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1407",
+                        "schemas/known_layers.yaml:1408",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2663,14 +2663,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2044",
+        "schemas/known_layers.yaml:2045",
         (
             Way(
-                "schemas/known_layers.yaml:2046",
+                "schemas/known_layers.yaml:2047",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2048",
+                        "schemas/known_layers.yaml:2049",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2679,19 +2679,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2555",
+        "schemas/known_layers.yaml:2556",
         (
             Way(
-                "schemas/known_layers.yaml:2557",
+                "schemas/known_layers.yaml:2558",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2559",
+                        "schemas/known_layers.yaml:2560",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2560",
+                        "schemas/known_layers.yaml:2561",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2700,20 +2700,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:658",
+        "schemas/known_layers.yaml:659",
         (
             Way(
-                "schemas/known_layers.yaml:660",
+                "schemas/known_layers.yaml:661",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:663",
+                        "schemas/known_layers.yaml:664",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:665", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:666", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:667",
+                        "schemas/known_layers.yaml:668",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2723,21 +2723,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2247",
+        "schemas/known_layers.yaml:2248",
         (
             Way(
-                "schemas/known_layers.yaml:2250",
+                "schemas/known_layers.yaml:2251",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=cap)",
                 let=(("cap", "n if has(n) else 6.0"),),
-                conditions=(Condition("schemas/known_layers.yaml:2253", "cap > 0", "n must be positive"),),
+                conditions=(Condition("schemas/known_layers.yaml:2254", "cap > 0", "n must be positive"),),
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1047",
+        "schemas/known_layers.yaml:1048",
         (
             Way(
-                "schemas/known_layers.yaml:1049",
+                "schemas/known_layers.yaml:1050",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -2747,32 +2747,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1058",
+                        "schemas/known_layers.yaml:1059",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1059",
+                        "schemas/known_layers.yaml:1060",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1060",
+                        "schemas/known_layers.yaml:1061",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1061",
+                        "schemas/known_layers.yaml:1062",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1062",
+                        "schemas/known_layers.yaml:1063",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1063",
+                        "schemas/known_layers.yaml:1064",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -2782,17 +2782,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Correlation": Entry(
-        "schemas/known_layers.yaml:394",
+        "schemas/known_layers.yaml:395",
         (
             Way(
-                "schemas/known_layers.yaml:411",
+                "schemas/known_layers.yaml:412",
                 rewrite="a = Slice(Pad(bottoms[0], pads=[0, 0, pad, pad, 0, 0, pad, pad]), starts=[most, most], ends=ends, axes=[2, 3])\nb = Pad(bottoms[1], pads=[0, 0, pad, pad, 0, 0, pad, pad])\nfound = Concat(*[ReduceMean(Mul(a, Slice(b, starts=[most + y, most + x], ends=[ends[0] + y, ends[1] + x], axes=[2, 3])), axes=[1], keepdims=1) for y, x in zip(rows, columns)], axis=1)\ntops[0] = AveragePool(found, kernel_shape=[kernel_size, kernel_size], strides=[stride_1, stride_1])",
-                conditions=(Condition("schemas/known_layers.yaml:411", 'correlation_type == "MULTIPLY"'),),
+                conditions=(Condition("schemas/known_layers.yaml:412", 'correlation_type == "MULTIPLY"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:417",
+                "schemas/known_layers.yaml:418",
                 rewrite="a = Slice(Pad(bottoms[0], pads=[0, 0, pad, pad, 0, 0, pad, pad]), starts=[most, most], ends=ends, axes=[2, 3])\nb = Pad(bottoms[1], pads=[0, 0, pad, pad, 0, 0, pad, pad])\nfound = Concat(*[ReduceMean(Abs(Sub(a, Slice(b, starts=[most + y, most + x], ends=[ends[0] + y, ends[1] + x], axes=[2, 3]))), axes=[1], keepdims=1) for y, x in zip(rows, columns)], axis=1)\ntops[0] = AveragePool(found, kernel_shape=[kernel_size, kernel_size], strides=[stride_1, stride_1])",
-                conditions=(Condition("schemas/known_layers.yaml:417", 'correlation_type == "SUBTRACT"'),),
+                conditions=(Condition("schemas/known_layers.yaml:418", 'correlation_type == "SUBTRACT"'),),
             ),
         ),
         otherwise="MULTIPLY or SUBTRACT",
@@ -2807,52 +2807,52 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:405",
+                "schemas/known_layers.yaml:406",
                 "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[0].shape == bottoms[1].shape",
                 "two bottoms of one shape of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:406",
+                "schemas/known_layers.yaml:407",
                 "has(kernel_size) and has(max_displacement) and kernel_size % 2 == 1",
                 "max_displacement is due, and an odd kernel_size",
             ),
             Condition(
-                "schemas/known_layers.yaml:407",
+                "schemas/known_layers.yaml:408",
                 "stride_1 > 0 and stride_2 > 0",
                 "strides must be positive",
             ),
             Condition(
-                "schemas/known_layers.yaml:408",
+                "schemas/known_layers.yaml:409",
                 "not do_abs and single_direction == 0",
                 "do_abs and single_direction are not known",
             ),
             Condition(
-                "schemas/known_layers.yaml:409",
+                "schemas/known_layers.yaml:410",
                 "min(sizes) - 2 * most >= kernel_size",
                 "windows and displacements do not fit into the bottoms",
             ),
         ),
     ),
     "FlowWarp": Entry(
-        "schemas/known_layers.yaml:837",
+        "schemas/known_layers.yaml:838",
         (
             Way(
-                "schemas/known_layers.yaml:839",
+                "schemas/known_layers.yaml:840",
                 rewrite='right, down = Split(bottoms[1], axis=1, split=[1, 1])\nx = Add(right, reshape(steps_from_zero(w), [1, 1, 1, w]))\ny = Add(down, reshape(steps_from_zero(h), [1, 1, h, 1]))\nleast = Min(x, y)\ninside = And(GreaterOrEqual(least, full([1], 0.0)), And(Less(x, full([1], float(w))), Less(y, full([1], float(h)))))\nacross = Sub(Div(Add(Mul(x, full([1], 2.0)), full([1], 1.0)), full([1], float(w))), full([1], 1.0))\nalong = Sub(Div(Add(Mul(y, full([1], 2.0)), full([1], 1.0)), full([1], float(h))), full([1], 1.0))\ngrid = Concat(Reshape(across, shape=[0, h, w, 1]), Reshape(along, shape=[0, h, w, 1]), axis=3)\ntops[0] = Where(inside, GridSample(bottoms[0], grid, mode="linear", padding_mode="border", align_corners=0), full([1], 0.0))',
                 let=(("h", "bottoms[0].shape[2]"), ("w", "bottoms[0].shape[3]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:843",
+                        "schemas/known_layers.yaml:844",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[1].rank == 4",
                         "two bottoms of four axes are due: an image and its flow",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:844",
+                        "schemas/known_layers.yaml:845",
                         "bottoms[1].shape[1:] == [2, h, w]",
                         "the flow has two channels of the image's size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:845",
+                        "schemas/known_layers.yaml:846",
                         'fill_value == "ZERO"',
                         "places outside the image must be zero",
                     ),
@@ -2897,15 +2897,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2606",
+        "schemas/known_layers.yaml:2607",
         (
             Way(
-                "schemas/known_layers.yaml:2608",
+                "schemas/known_layers.yaml:2609",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2614",
+                        "schemas/known_layers.yaml:2615",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),

@@ -212,22 +212,22 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1730)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1731)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1730")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1731")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1730")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1731")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1730")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1731")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1730",
+            "schemas/known_layers.yaml:1731",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1732")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1732")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -560,15 +560,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2257)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2258)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2257")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2258")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2257")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2258")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2257")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2258")
     if not op.max > 0:
-        raise Refused("does not hold: max > 0", "schemas/known_layers.yaml:2257")
+        raise Refused("does not hold: max > 0", "schemas/known_layers.yaml:2258")
     e.layer(layers.ReLU6(n=op.max), (input,), tops=(output,))
 
 
@@ -1528,20 +1528,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1746)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1747)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1746")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1747")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1746")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1747")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1748")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1748")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2350,17 +2350,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2491)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2492)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2494")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2495")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2494")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2495")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2496")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2497")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -2664,9 +2664,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1650)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1651)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1650")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1651")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -2816,11 +2816,11 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1907)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1908)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1908")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1908")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -2849,11 +2849,11 @@ def emit_proposal(
     rois: Value,
     own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1993)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1994)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1995")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1994")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1995")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -2871,13 +2871,13 @@ def emit_proposal(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1418)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1419)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1418")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1419")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1418")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1419")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1418")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1419")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -2887,7 +2887,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2052)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2053)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -2900,7 +2900,7 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2564)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2565)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -2920,13 +2920,13 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:685)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:686)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:685")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:686")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:687",
+            "schemas/known_layers.yaml:688",
         )
     e.layer(
         layers.DetectionOutput(
@@ -2956,13 +2956,13 @@ def emit_detection_output_2(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:698)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:699)."""
     if op.code != "CORNER_SIZE":
-        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:698")
+        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:699")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:700",
+            "schemas/known_layers.yaml:701",
         )
     e.layer(
         layers.DetectionOutput(
@@ -2985,20 +2985,20 @@ def emit_detection_output_2(
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:1069)."""
+    """Resize -> Interp (schemas/known_layers.yaml:1070)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1069")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1070")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1069")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1070")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1069")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1070")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:1069",
+            "schemas/known_layers.yaml:1070",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1069")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1070")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
@@ -3030,7 +3030,7 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2619)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2620)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
@@ -3064,7 +3064,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.AveragePool: Rule(
         (
             Alternative(emit_average_pool_1, "openvino/mapping.yaml:76"),
-            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1730"),
+            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1731"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:233"),
@@ -3089,7 +3089,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Cast: Rule((Alternative(emit_cast_2, "bvlc/mapping.yaml:406"),)),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2257"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2258"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -3208,7 +3208,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "openvino/mapping.yaml:90"),
-            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1746"),
+            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1747"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1050"),
@@ -3326,7 +3326,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2491"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2492"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -3368,7 +3368,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1650"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1651"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3384,22 +3384,22 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1907"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1993"),)),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1418"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2052"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2564"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1908"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1994"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1419"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2053"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2565"),)),
     caffe_ops.DetectionOutput: Rule(
         (
-            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:685"),
-            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:698"),
+            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:686"),
+            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:699"),
         ),
     ),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:1069"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:1070"),
             Alternative(emit_resize_2, "openvino/mapping.yaml:105"),
         ),
     ),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2619"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2620"),)),
 }

@@ -396,7 +396,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1718)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1719)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -445,7 +445,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1726")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -498,7 +498,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1718")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1719")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -675,7 +675,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1875)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1876)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -691,23 +691,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1883")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1884")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1887")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1888")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     r.top(
         0,
         r.value(
@@ -728,7 +728,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2482)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2483)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -737,7 +737,7 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
-    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2676)."""
+    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2677)."""
     bottoms = r.bottoms
     transform_type = param.transform_type if param.transform_type is not None else "affine"
     sampler_type = param.sampler_type if param.sampler_type is not None else "bilinear"
@@ -753,36 +753,36 @@ def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
     if transform_type != "affine":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2690",
+            "schemas/known_layers.yaml:2691",
         )
     if sampler_type != "bilinear":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2690",
+            "schemas/known_layers.yaml:2691",
         )
     if de_transform:
-        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2691")
+        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2692")
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2692")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2693")
     if bottoms[0].rank != 4:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2692")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2693")
     if not bottoms[1].rank >= 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2692")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2693")
     free = (0 if param.theta_1_1 is not None else 1, 0 if param.theta_1_2 is not None else 1, 0 if param.theta_1_3 is not None else 1, 0 if param.theta_2_1 is not None else 1, 0 if param.theta_2_2 is not None else 1, 0 if param.theta_2_3 is not None else 1)
     count = sum(free)
     if not lib.product(bottoms[1].shape[1:]) == count > 0:
         raise Refused(
             "the second bottom holds as many numbers as the layer does not fix of six",
-            "schemas/known_layers.yaml:2693",
+            "schemas/known_layers.yaml:2694",
         )
     h = bottoms[0].shape[2]
     w = bottoms[0].shape[3]
     rows = output_H if param.output_H is not None else h
     columns = output_W if param.output_W is not None else w
     if not rows > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2694")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2695")
     if not columns > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2694")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2695")
     ends = lib.cumulative(free + (0,))
     places = tuple(sum(tuple(1 if end <= i else 0 for end in ends)) for i in range(count))
     told = r.value(
@@ -854,16 +854,16 @@ def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1640)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1645")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1979)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1980)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -877,14 +877,14 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1983",
+            "schemas/known_layers.yaml:1984",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1985")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1984")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1985")
     if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
-        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1985")
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1986")
     if len(tops) == 1:
         r.top(
             0,
@@ -922,11 +922,11 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1979")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1980")
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1399)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -934,9 +934,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1405")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1407")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -959,13 +959,13 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2045)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2049")
     r.top(
         0,
         r.value(
@@ -980,17 +980,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2555)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2556)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2559")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2560")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2560")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
     r.top(
         0,
         r.value(
@@ -1001,7 +1001,7 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:658)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:659)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1014,19 +1014,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:663",
+            "schemas/known_layers.yaml:664",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:665")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:666")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:667",
+            "schemas/known_layers.yaml:668",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:667",
+            "schemas/known_layers.yaml:668",
         )
     r.top(
         0,
@@ -1050,17 +1050,17 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2247)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2248)."""
     bottom = r.one_bottom()
     n = param.n if param.n is not None else 6.0
     cap = n if param.n is not None else 6.0
     if not cap > 0:
-        raise Refused("n must be positive", "schemas/known_layers.yaml:2253")
+        raise Refused("n must be positive", "schemas/known_layers.yaml:2254")
     r.top(0, r.value(hub.Clip(min=0.0, max=cap), (bottom,)))
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1047)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1048)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1071,27 +1071,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1058")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1059")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1059")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1059")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1060")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1061")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1062")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1063")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:1063")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:1064")
     part = (
         r.value(
             hub.Slice(
@@ -1119,7 +1119,7 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_correlation(r: Read, param: layers.Correlation) -> None:
-    """What layer Correlation computes (schemas/known_layers.yaml:394)."""
+    """What layer Correlation computes (schemas/known_layers.yaml:395)."""
     bottoms = r.bottoms
     pad = param.pad if param.pad is not None else 0
     kernel_size = param.kernel_size if param.kernel_size is not None else 0
@@ -1130,31 +1130,31 @@ def read_correlation(r: Read, param: layers.Correlation) -> None:
     single_direction = param.single_direction if param.single_direction is not None else 0
     correlation_type = param.correlation_type if param.correlation_type is not None else "MULTIPLY"
     if len(bottoms) != 2:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:405")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:406")
     if bottoms[0].rank != 4:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:405")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:406")
     if bottoms[0].shape != bottoms[1].shape:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:405")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:406")
     if param.kernel_size is None:
-        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:406")
+        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:407")
     if param.max_displacement is None:
-        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:406")
+        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:407")
     if kernel_size % 2 != 1:
-        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:406")
+        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:407")
     if not stride_1 > 0:
-        raise Refused("strides must be positive", "schemas/known_layers.yaml:407")
+        raise Refused("strides must be positive", "schemas/known_layers.yaml:408")
     if not stride_2 > 0:
-        raise Refused("strides must be positive", "schemas/known_layers.yaml:407")
+        raise Refused("strides must be positive", "schemas/known_layers.yaml:408")
     if do_abs:
-        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:408")
+        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:409")
     if single_direction != 0:
-        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:408")
+        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:409")
     most = max_displacement
     sizes = tuple(n + 2 * pad for n in bottoms[0].shape[2:])
     if not min(sizes) - 2 * most >= kernel_size:
         raise Refused(
             "windows and displacements do not fit into the bottoms",
-            "schemas/known_layers.yaml:409",
+            "schemas/known_layers.yaml:410",
         )
     if correlation_type == "MULTIPLY":
         reach = most // stride_2
@@ -1235,34 +1235,34 @@ def read_correlation(r: Read, param: layers.Correlation) -> None:
             ),
         )
         return
-    raise Refused("MULTIPLY or SUBTRACT", "schemas/known_layers.yaml:394")
+    raise Refused("MULTIPLY or SUBTRACT", "schemas/known_layers.yaml:395")
 
 
 def read_flow_warp(r: Read, param: layers.FlowWarp) -> None:
-    """What layer FlowWarp computes (schemas/known_layers.yaml:837)."""
+    """What layer FlowWarp computes (schemas/known_layers.yaml:838)."""
     bottoms = r.bottoms
     fill_value = param.fill_value if param.fill_value is not None else "ZERO"
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms of four axes are due: an image and its flow",
-            "schemas/known_layers.yaml:843",
+            "schemas/known_layers.yaml:844",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms of four axes are due: an image and its flow",
-            "schemas/known_layers.yaml:843",
+            "schemas/known_layers.yaml:844",
         )
     if bottoms[1].rank != 4:
         raise Refused(
             "two bottoms of four axes are due: an image and its flow",
-            "schemas/known_layers.yaml:843",
+            "schemas/known_layers.yaml:844",
         )
     h = bottoms[0].shape[2]
     w = bottoms[0].shape[3]
     if bottoms[1].shape[1:] != (2, h, w):
-        raise Refused("the flow has two channels of the image's size", "schemas/known_layers.yaml:844")
+        raise Refused("the flow has two channels of the image's size", "schemas/known_layers.yaml:845")
     if fill_value != "ZERO":
-        raise Refused("places outside the image must be zero", "schemas/known_layers.yaml:845")
+        raise Refused("places outside the image must be zero", "schemas/known_layers.yaml:846")
     right, down = r.values(hub.Split(axis=1, split=(1, 1)), (bottoms[1],), 2)
     x = r.value(hub.Add(), (right, lib.reshape(lib.steps_from_zero(w), (1, 1, 1, w))))
     y = r.value(hub.Add(), (down, lib.reshape(lib.steps_from_zero(h), (1, 1, h, 1))))
@@ -1370,14 +1370,14 @@ def read_accum(r: Read, param: layers.Accum) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2607)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 0
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -2008,7 +2008,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1718",
+        "schemas/known_layers.yaml:1719",
         (
             "pool",
             "kernel_size",
@@ -2042,7 +2042,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1875",
+        "schemas/known_layers.yaml:1876",
         (
             "min_size",
             "max_size",
@@ -2060,10 +2060,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2482", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2483", ("axis",), ()),
     "SpatialTransformer": Reader(
         read_spatial_transformer,
-        "schemas/known_layers.yaml:2676",
+        "schemas/known_layers.yaml:2677",
         (
             "transform_type",
             "sampler_type",
@@ -2079,10 +2079,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("to_compute_dU",),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1640", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ()),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1979",
+        "schemas/known_layers.yaml:1980",
         (
             "feat_stride",
             "base_size",
@@ -2097,25 +2097,25 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1399",
+        "schemas/known_layers.yaml:1400",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2044",
+        "schemas/known_layers.yaml:2045",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2555",
+        "schemas/known_layers.yaml:2556",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:658",
+        "schemas/known_layers.yaml:659",
         (
             "num_classes",
             "share_location",
@@ -2134,16 +2134,16 @@ READERS: Final[Mapping[str, Reader]] = {
             "transform_param",
         ),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2247", ("n",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2248", ("n",), ()),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1047",
+        "schemas/known_layers.yaml:1048",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         (),
     ),
     "Correlation": Reader(
         read_correlation,
-        "schemas/known_layers.yaml:394",
+        "schemas/known_layers.yaml:395",
         (
             "pad",
             "kernel_size",
@@ -2156,14 +2156,14 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "FlowWarp": Reader(read_flow_warp, "schemas/known_layers.yaml:837", ("fill_value",), ()),
+    "FlowWarp": Reader(read_flow_warp, "schemas/known_layers.yaml:838", ("fill_value",), ()),
     "Accum": Reader(
         read_accum,
         "schemas/known_layers.yaml:7",
         ("top_height", "top_width", "size_divisible_by", "have_reference"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2607", ("group",), ()),
     "ChannelPermutation": Reader(
         read_channel_permutation,
         "openvino/mapping.yaml:126",

@@ -665,7 +665,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1726")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
     if yolo:
         if pool != "MAX":
             raise Refused("yolo is read of maxima alone", "sophgo/mapping.yaml:256")
@@ -1061,12 +1061,12 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_axpy(r: Read, param: layers.Axpy) -> None:
-    """What layer Axpy computes (schemas/known_layers.yaml:49)."""
+    """What layer Axpy computes (schemas/known_layers.yaml:50)."""
     bottoms = r.bottoms
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: a factor for each channel, x and y",
-            "schemas/known_layers.yaml:53",
+            "schemas/known_layers.yaml:54",
         )
     channels = bottoms[1].shape[1]
     ones_behind = lib.ones(bottoms[1].rank - 2)
@@ -1075,32 +1075,32 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2336)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2337)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2341")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2342")
     if reverse:
-        raise Refused("reverse is not known", "schemas/known_layers.yaml:2342")
+        raise Refused("reverse is not known", "schemas/known_layers.yaml:2343")
     r.top(0, r.value(hub.SpaceToDepth(blocksize=stride), (bottom,)))
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2831)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2832)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2044)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2045)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2048")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2049")
     r.top(
         0,
         r.value(
@@ -1115,7 +1115,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3025)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3026)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 1
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1129,17 +1129,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3029",
+            "schemas/known_layers.yaml:3030",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3029",
+            "schemas/known_layers.yaml:3030",
         )
     if pad_out_h:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3030")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3031")
     if pad_out_w:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3030")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3031")
     if len(bottoms) == 2:
         places = r.value(
             hub.Cast(to=lib.element_type("int64")),
@@ -1157,7 +1157,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     if len(bottoms) == 1:
         if sizes != tuple(n * scale for n in bottoms[0].shape[2:]):
-            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:3044")
+            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:3045")
         s = float(scale)
         r.top(
             0,
@@ -1172,11 +1172,11 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
             ),
         )
         return
-    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:3025")
+    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:3026")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1047)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1048)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1187,27 +1187,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1058")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1059")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1059")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1059")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1060")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1061")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1061")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1062")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1063")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:1063")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:1064")
     part = (
         r.value(
             hub.Slice(
@@ -1277,14 +1277,14 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2606)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2607)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2614")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1297,21 +1297,21 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:250)."""
+    """What layer Clip computes (schemas/known_layers.yaml:251)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:255")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:255")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:256")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:257")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
 def read_padding(r: Read, param: layers.Padding) -> None:
-    """What layer Padding computes (schemas/known_layers.yaml:1544)."""
+    """What layer Padding computes (schemas/known_layers.yaml:1545)."""
     bottom = r.one_bottom()
     pad_l = param.pad_l if param.pad_l is not None else 0
     pad_r = param.pad_r if param.pad_r is not None else 0
@@ -1319,7 +1319,7 @@ def read_padding(r: Read, param: layers.Padding) -> None:
     pad_b = param.pad_b if param.pad_b is not None else 0
     pad_value = param.pad_value if param.pad_value is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1549")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1550")
     r.top(
         0,
         r.value(
@@ -1330,26 +1330,26 @@ def read_padding(r: Read, param: layers.Padding) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2228)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2229)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2235")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2236")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1640)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1645")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1875)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1876)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1365,23 +1365,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1883")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1884")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1885")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1887")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1888")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1889")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
     r.top(
         0,
         r.value(
@@ -1402,7 +1402,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:658)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:659)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1415,19 +1415,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:663",
+            "schemas/known_layers.yaml:664",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:665")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:666")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:667",
+            "schemas/known_layers.yaml:668",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:667",
+            "schemas/known_layers.yaml:668",
         )
     r.top(
         0,
@@ -1451,7 +1451,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1399)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1459,9 +1459,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1405")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1407")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1484,26 +1484,26 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_mish(r: Read, param: layers.Mish) -> None:
-    """What layer Mish computes (schemas/known_layers.yaml:1320)."""
+    """What layer Mish computes (schemas/known_layers.yaml:1321)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Mish(), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:1204)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:1205)."""
     bottoms = r.bottoms
     dim_1 = param.dim_1 if param.dim_1 is not None else 1
     dim_2 = param.dim_2 if param.dim_2 is not None else 1
     dim_3 = param.dim_3 if param.dim_3 is not None else 1
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1208")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1209")
     a = r.value(hub.Reshape(shape=(dim_1, dim_2)), (bottoms[0],))
     b = r.value(hub.Reshape(shape=(dim_3, dim_2)), (bottoms[1],))
     r.top(0, r.value(hub.MatMul(), (a, r.value(hub.Transpose(perm=(1, 0)), (b,)))))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2482)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2483)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1512,13 +1512,13 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_continuation_indicator(r: Read, param: layers.ContinuationIndicator) -> None:
-    """What layer ContinuationIndicator computes (schemas/known_layers.yaml:272)."""
+    """What layer ContinuationIndicator computes (schemas/known_layers.yaml:273)."""
     time_step = param.time_step if param.time_step is not None else 0
     batch_size = param.batch_size if param.batch_size is not None else 1
     if not time_step > 0:
-        raise Refused("time_step and batch_size are due", "schemas/known_layers.yaml:276")
+        raise Refused("time_step and batch_size are due", "schemas/known_layers.yaml:277")
     if not batch_size > 0:
-        raise Refused("time_step and batch_size are due", "schemas/known_layers.yaml:276")
+        raise Refused("time_step and batch_size are due", "schemas/known_layers.yaml:277")
     r.top(
         0,
         r.value(
@@ -2063,24 +2063,24 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:49", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2336", ("stride", "reverse"), ("engine",)),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2831", ("beta",), ()),
+    "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:50", (), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2337", ("stride", "reverse"), ("engine",)),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2832", ("beta",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2044",
+        "schemas/known_layers.yaml:2045",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3025",
+        "schemas/known_layers.yaml:3026",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1047",
+        "schemas/known_layers.yaml:1048",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         ("engine",),
     ),
@@ -2098,19 +2098,19 @@ READERS: Final[Mapping[str, Reader]] = {
             "engine",
         ),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2606", ("group",), ("engine",)),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:250", ("min", "max"), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2607", ("group",), ("engine",)),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:251", ("min", "max"), ()),
     "Padding": Reader(
         read_padding,
-        "schemas/known_layers.yaml:1544",
+        "schemas/known_layers.yaml:1545",
         ("pad_l", "pad_r", "pad_t", "pad_b", "pad_value"),
         ("pad_method",),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2228", ("negative_slope",), ("engine",)),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1640", ("order",), ("engine",)),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2229", ("negative_slope",), ("engine",)),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1875",
+        "schemas/known_layers.yaml:1876",
         (
             "min_size",
             "max_size",
@@ -2130,7 +2130,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:658",
+        "schemas/known_layers.yaml:659",
         (
             "num_classes",
             "share_location",
@@ -2152,16 +2152,16 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1399",
+        "schemas/known_layers.yaml:1400",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler", "engine"),
     ),
-    "Mish": Reader(read_mish, "schemas/known_layers.yaml:1320", (), ("engine",)),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1204", ("dim_1", "dim_2", "dim_3"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2482", ("axis",), ()),
+    "Mish": Reader(read_mish, "schemas/known_layers.yaml:1321", (), ("engine",)),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1205", ("dim_1", "dim_2", "dim_3"), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2483", ("axis",), ()),
     "ContinuationIndicator": Reader(
         read_continuation_indicator,
-        "schemas/known_layers.yaml:272",
+        "schemas/known_layers.yaml:273",
         ("time_step", "batch_size"),
         (),
     ),

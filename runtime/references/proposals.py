@@ -48,10 +48,7 @@ def _of_image(
     """Return the boxes (found, 4) of one image and their scores, the best first."""
     height, width, scale = info
     own = scores[len(shapes) :].transpose(1, 2, 0).reshape(-1)
-    moved = deltas.transpose(1, 2, 0).reshape(-1, 4)
-    boxes = _moved(_at_all_places(shapes, op.stride, *scores.shape[1:]), moved)
-    boxes[:, 0::2] = boxes[:, 0::2].clip(0, width - 1)
-    boxes[:, 1::2] = boxes[:, 1::2].clip(0, height - 1)
+    boxes = all_boxes(shapes, op.stride, deltas, (height, width))
     large = (boxes[:, 2:] - boxes[:, :2] + 1 >= op.min_size * scale).all(1)
     boxes, own = boxes[large], own[large]
     order = np.argsort(-own, kind="stable")[: op.pre_nms_top_n if op.pre_nms_top_n > 0 else None]
@@ -60,6 +57,15 @@ def _of_image(
         : op.post_nms_top_n if op.post_nms_top_n > 0 else None
     ]
     return boxes[kept], own[kept]
+
+
+def all_boxes(shapes: NDArray, stride: int, deltas: NDArray, size: tuple[float, float]) -> NDArray:
+    """Return the regions (cells * anchors, 4), by cell, then anchor, cut to an image of (height, width)."""
+    moved = deltas.transpose(1, 2, 0).reshape(-1, 4)
+    boxes = _moved(_at_all_places(shapes, stride, *deltas.shape[1:]), moved)
+    boxes[:, 0::2] = boxes[:, 0::2].clip(0, size[1] - 1)
+    boxes[:, 1::2] = boxes[:, 1::2].clip(0, size[0] - 1)
+    return boxes
 
 
 def anchors(base: int, ratios: Sequence[float], scales: Sequence[float]) -> NDArray:

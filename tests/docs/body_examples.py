@@ -12,6 +12,11 @@ _ASKED: Final[Mapping[str, tuple[Sequence[tuple[int, ...]], str]]] = {
         "stride=16, base_size=16, ratios=(1.0,), scales=(2.0, 4.0), min_size=4.0, pre_nms_top_n=20, "
         "post_nms_top_n=5, nms_threshold=0.7",
     ),
+    "caffe.PartSortedProposal": (
+        [(1, 4, 3, 4), (1, 8, 3, 4), (1, 3)],
+        "stride=16, base_size=16, ratios=(1.0,), scales=(2.0, 4.0), min_size=4.0, sorted=24, count=5, "
+        "nms_threshold=0.7",
+    ),
     "caffe.DetectionOut": (
         [(1, 14, 3, 3)],
         "num_classes=2, anchors=(1.0, 2.0, 3.0, 4.0), score_threshold=0.3, nms_threshold=0.4",

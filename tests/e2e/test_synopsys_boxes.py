@@ -185,12 +185,34 @@ def test_objects_of_mask_rcnn(tmp_path: Path) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kinds", [3, 1])
-def test_proposals_are_those_of_faster_rcnn(kinds: int, tmp_path: Path) -> None:
-    """Written from the layer's source: anchors around (7.5, 7.5), moved from their left + width / 2."""
+def turns(scores: list[float], count: int) -> list[int]:
+    """Return in which order the source takes boxes, of which std::partial_sort has sorted ``count``."""
+    best, rest = list(range(min(count, len(scores)))), []
+    for place in range(len(best), len(scores)):
+        worst = min(best, key=lambda i: (scores[i], i))
+        if scores[place] >= scores[worst]:
+            best[best.index(worst)] = place
+            rest.append(worst)
+        else:
+            rest.append(place)
+    return sorted(best, key=lambda i: (-scores[i], -i)) + rest
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sorts", "least", "limit"),
+    [(3, 6000, 16, 7), (1, 6000, 16, 7), (3, 6000, 40, 99), (3, 20, 16, 99), (3, 1, 0, 99), (1, 6, 300, 99)],
+)
+def test_proposals_are_those_of_faster_rcnn(
+    kinds: int, sorts: int, least: int, limit: int, tmp_path: Path
+) -> None:
+    """Written from the layer's source: anchors around (7.5, 7.5), moved from their left + width / 2.
+
+    The last anchor is one too small, and scores are equal among each other.
+    """
     count, rows, columns = kinds * kinds, 4, 5
-    scores = RANDOM.normal(1, 2 * count, rows, columns)
+    scores = RANDOM.normal(1, 2 * count, rows, columns).round(1)
     deltas = RANDOM.normal(1, 4 * count, rows, columns, scale=0.3)
+    deltas[0, -4:, -1, -1] = [0, 0, -5, -5]
     shapes = [(16, 16)] if kinds == 1 else [(23, 12), (16, 16), (11, 22)]
     found = []
     for k, (wide, high) in enumerate(shapes):
@@ -205,18 +227,21 @@ def test_proposals_are_those_of_faster_rcnn(kinds: int, tmp_path: Path) -> None:
                 )
                 half = w * np.exp(dw) / 2, h * np.exp(dh) / 2
                 box = np.clip([y - half[1], x - half[0], y + half[1], x + half[0]], 0, [119, 159, 119, 159])
-                if min(box[2:] - box[:2]) + 1 >= 16 * 1.5:
+                last = (a, i, j) == (count - 1, rows - 1, columns - 1)
+                if last or min(box[2:] - box[:2]) + 1 >= least * 1.5:
                     found.append((scores[0, count + a, i, j], box + np.array([0, 0, 1, 1])))
-    found.sort(key=lambda row: -row[0])
     stay: list[int] = []
-    for index, (_, box) in enumerate(found):
-        if all(share(list(box), list(found[other][1])) <= 0.5 for other in stay):
+    for index in turns([float(score) for score, _ in found], sorts):
+        if all(share(list(found[index][1]), list(found[other][1])) <= 0.5 for other in stay):
             stay.append(index)
-    stay = stay[:7]
+    stay = stay[:limit]
     boxes = np.array([[0, b[1], b[0], b[3] - 1, b[2] - 1] for b in (found[i][1] for i in stay)])
     own = np.array([[found[i][0]] for i in stay])
-    fields = f"anchor_scale: {kinds} anchor_ratio: {kinds} max_rois: 7 rpn_nms_thresh: 0.5"
-    info = np.array([[120, 160, 1.5]], np.float32)
+    fields = (
+        f"anchor_scale: {kinds} anchor_ratio: {kinds} max_rois: {limit} rpn_nms_thresh: 0.5 "
+        f"pre_nms_topn: {sorts} rpn_min_size: {least}"
+    )
+    info = np.array([[120.7, 160.2, 1.5]], np.float32)  # the image's sides lose their fractions
     check(Case("Proposal", fields, [scores, deltas, info], [boxes, own]), tmp_path)
 
 

@@ -156,6 +156,10 @@ CASES = [
     Case("FloorMod", "", [IMAGE, WHOLE], [IMAGE % WHOLE]),
     Case("Pow", "", [np.abs(IMAGE), WHOLE], [np.abs(IMAGE) ** WHOLE]),
     Case("Pow", "", [np.abs(IMAGE)], [np.abs(IMAGE) ** WHOLE], [WHOLE]),
+    Case("Sub", "", [IMAGE], [IMAGE - WHOLE], [WHOLE]),
+    Case("Div", "", [IMAGE], [IMAGE / WHOLE], [WHOLE]),
+    Case("Maximum", "", [IMAGE], [np.maximum(IMAGE, WHOLE)], [WHOLE]),
+    Case("Minimum", "", [IMAGE], [np.minimum(IMAGE, WHOLE)], [WHOLE]),
     Case("HardTanH", "", [IMAGE], [functional.hardtanh(torch.from_numpy(IMAGE)).numpy()]),
     Case("LuongAttention", "", [QUERY, QUERY, MEMORY], [LIKE]),
 ]
@@ -231,6 +235,7 @@ def test_heads_that_come_one_by_one_give_what_they_give_joined(tmp_path: Path) -
         np.testing.assert_array_equal(found, expected)
 
 
+BLOBS = {'type: "BN"': [FACTOR, OFFSET], 'type: "Add"': [WHOLE]}
 SSD = """
 layer { name: "loc" type: "Input" top: "loc" input_param { shape { dim: 1 dim: 40 } } }
 layer { name: "conf" type: "Input" top: "conf" input_param { shape { dim: 1 dim: 30 } } }
@@ -247,6 +252,7 @@ layer { name: "y" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "
         ('type: "Resample" resample_param { height: 12 width: 8 type: NEAREST }', [IMAGE], "lies outside"),
         ('type: "FlowWarp" flow_warp_param { fill_value: NOT_A_NUMBER }', [IMAGE, FLOW], "is not read"),
         ('type: "DenseCRF" dense_crf_param { max_iter: 5 }', [IMAGE], "random fields"),
+        ('type: "Add"', [IMAGE], "reads no blob"),
         ('type: "BiasChannel"', [IMAGE, FLOW], "weak labels"),
         (
             'type: "DetectionOutput" detection_output_param { num_classes: 2 tflite_detection: true }',
@@ -259,4 +265,4 @@ def test_what_cannot_be_told_is_refused(
     layer: str, bottoms: list[Any], sentence: str, tmp_path: Path
 ) -> None:
     with pytest.raises(CaffeforgeError, match=sentence):
-        computed(layer, bottoms, tmp_path, blobs=[FACTOR, OFFSET] if "BN" in layer else [])
+        computed(layer, bottoms, tmp_path, blobs=BLOBS.get(layer, []))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from caffeforge.generated.hub.caffe_ops import DetectionOutput, Proposal, PSROIPooling
+from caffeforge.generated.hub.caffe_ops import DetectionOutput, PartSortedProposal, Proposal, PSROIPooling
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.builder import Builder
 from caffeforge.runtime.errors import CaffeforgeError
@@ -190,6 +190,32 @@ def test_several_images_share_one_size(images: int) -> None:
         BODIES[Proposal][0](
             Builder("node", Origin()), op, *node_of(op, two, 2).inputs, *node_of(op, two, 2).outputs
         )
+
+
+@pytest.mark.parametrize("least", [4.0, 24.0, 1000.0])
+def test_regions_that_are_sorted_in_part_are_those_of_the_reference(least: float) -> None:
+    op, less = (
+        PartSortedProposal(
+            stride=8,
+            base_size=8,
+            ratios=(1.0, 2.0),
+            scales=(2.0, 4.0),
+            min_size=least,
+            sorted=count,
+            count=30,
+            nms_threshold=0.5,
+        )
+        for count in (120, 119)
+    )
+    random = np.random.default_rng(9)
+    scores = random.uniform(0, 1, (1, 8, 5, 6)).round(1).astype(np.float32)
+    deltas = random.normal(0, 0.4, (1, 16, 5, 6)).astype(np.float32)
+    pairs = both(op, [scores, deltas, np.array([[38.5, 47.2, 1]], np.float32)], 2)
+    agree(pairs, 1e-4)
+    assert (len(pairs[0][0]) == 1) == (least == 1000)  # the last is never too small
+    node = node_of(less, [scores, deltas, np.zeros((1, 3), np.float32)], 2)
+    with pytest.raises(Refused, match="of 120 anchors 119 are sorted"):
+        BODIES[PartSortedProposal][0](Builder("node", Origin()), less, *node.inputs, *node.outputs)
 
 
 def test_bins_of_regions_are_those_of_the_reference() -> None:

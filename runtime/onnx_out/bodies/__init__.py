@@ -19,7 +19,7 @@ from caffeforge.runtime.onnx_out.bodies.matrices import matrix_inverse
 from caffeforge.runtime.onnx_out.bodies.mlu_detections import detection_out, image_detect, yolov3_detection
 from caffeforge.runtime.onnx_out.bodies.padded_proposals import padded_proposal
 from caffeforge.runtime.onnx_out.bodies.points import ball_query, farthest_points, nearest_three
-from caffeforge.runtime.onnx_out.bodies.proposals import proposal
+from caffeforge.runtime.onnx_out.bodies.proposals import part_sorted_proposal, proposal
 from caffeforge.runtime.onnx_out.bodies.region_pooling import psroi_mask_pooling, psroi_pooling
 from caffeforge.runtime.onnx_out.bodies.selection import selected_boxes
 from caffeforge.runtime.onnx_out.bodies.standing import frcn_detection, regions_above, yolo_detection
@@ -30,6 +30,10 @@ from caffeforge.runtime.op import Op
 BODIES: Final[Mapping[type[Op], tuple[Callable[..., None], ...]]] = {  # the first that an opset can say
     caffe_ops.DetectionOutput: (detection_output, partial(detection_output, suppress=by_loop)),
     caffe_ops.Proposal: (proposal, partial(proposal, suppress=by_loop)),
+    caffe_ops.PartSortedProposal: (
+        part_sorted_proposal,
+        partial(part_sorted_proposal, suppress=by_loop),
+    ),
     caffe_ops.PSROIPooling: (psroi_pooling,),
     caffe_ops.PSROIMaskPooling: (psroi_mask_pooling,),
     caffe_ops.CropAndResize: (crop_and_resize,),

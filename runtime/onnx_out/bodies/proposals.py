@@ -1,4 +1,4 @@
-"""The body of ``caffe.Proposal``: Faster R-CNN's regions."""
+"""The bodies of ``caffe.Proposal`` and ``caffe.PartSortedProposal``: Faster R-CNN's regions."""
 
 from __future__ import annotations
 
@@ -44,23 +44,90 @@ def proposal(
     height, width, scale = (body.part(body.reshape(info, -1), at, at + 1) for at in range(3))
     limits = body(hub.Sub(), body(hub.Concat(axis=0), width, height), Full((), 1.0))
     low, high = (body.reshape(side, images * count, 2) for side in _sides(op, body, deltas, limits))
-    sides = body(hub.Add(), body(hub.Sub(), high, low), Full((), 1.0))
-    small = body(
-        hub.Less(),
-        body(hub.ReduceMin(axes=(1,), keepdims=0), sides),
-        body(hub.Mul(), scale, Full((), op.min_size)),
-    )
+    small = _small(op, body, low, high, scale)
     own = body(hub.Transpose(perm=(0, 2, 3, 1)), body.part(scores, len(shapes), 2 * len(shapes), 1))
     own = body(hub.Where(), small, Full((), LOWEST), body.reshape(own, images * count))
     taken = min(op.pre_nms_top_n, count) if op.pre_nms_top_n > 0 else count
-    best, places = body.several(hub.TopK(K=taken, axis=1), 2, body.reshape(own, images, count))
+    most = op.post_nms_top_n if op.post_nms_top_n > 0 else taken
+    boxes = (low, high, body.reshape(own, images, count))
+    _give(body, boxes, taken, most, op.nms_threshold, (rois, own_scores), suppress)
+
+
+def part_sorted_proposal(
+    builder: Builder,
+    op: caffe_ops.PartSortedProposal,
+    scores: Value,
+    deltas: Value,
+    info: Value,
+    rois: Value,
+    own_scores: Value | None = None,
+    *,
+    suppress: Suppression = by_op,
+) -> None:
+    """Build float32 (found, 5) and (found), as ``references.part_sorted_proposals`` does, in its order.
+
+    Raises:
+        Refused: the size of the map is not known, does not fit the anchors, or more of them than are sorted.
+    """
+    body = Body(builder)
+    shapes = anchors(op.base_size, op.ratios, op.scales)
+    _, _, rows, columns = scores.shape
+    for value, each in ((scores, 2), (deltas, 4)):
+        due = (1, each * len(shapes), rows, columns)
+        if value.shape[:] != due:
+            raise Refused(f"{len(shapes)} anchors need {list(due)}, {value!r} is given")
+    count = rows * columns * len(shapes)
+    if count > op.sorted:
+        raise Refused(f"of {count} anchors {op.sorted} are sorted, and the others lie as a heap leaves them")
+    height, width, scale = (body.part(body.reshape(info, -1), at, at + 1) for at in range(3))
+    sides = body(hub.Floor(), body(hub.Concat(axis=0), width, height))
+    limits = body(hub.Sub(), sides, Full((), 1.0))
+    # The last anchor comes first: of equal scores TopK takes the first.
+    order = body.array(np.arange(count).reshape(rows * columns, len(shapes)).T.reshape(-1)[::-1].copy())
+    low, high = (
+        body(hub.Gather(axis=0), body.reshape(side, count, 2), order)
+        for side in _sides(op, body, deltas, limits)
+    )
+    small = body(hub.And(), _small(op, body, low, high, scale), body.array(np.arange(count) > 0))
+    own = body(hub.Transpose(perm=(0, 2, 3, 1)), body.part(scores, len(shapes), 2 * len(shapes), 1))
+    own = body(hub.Gather(axis=0), body.reshape(own, count), order)
+    own = body(hub.Where(), small, Full((), LOWEST), own)
+    boxes = (low, high, body.reshape(own, 1, count))
+    _give(body, boxes, count, op.count, op.nms_threshold, (rois, own_scores), suppress)
+
+
+def _small(
+    op: caffe_ops.Proposal | caffe_ops.PartSortedProposal, body: Body, low: Value, high: Value, scale: Value
+) -> Value:
+    """Return bool (boxes): which are too small."""
+    sides = body(hub.Add(), body(hub.Sub(), high, low), Full((), 1.0))
+    least = body(hub.Mul(), scale, Full((), op.min_size))
+    return body(hub.Less(), body(hub.ReduceMin(axes=(1,), keepdims=0), sides), least)
+
+
+def _give(
+    body: Body,
+    boxes: tuple[Value, Value, Value],
+    taken: int,
+    most: int,
+    threshold: float,
+    results: tuple[Value, Value | None],
+    suppress: Suppression,
+) -> None:
+    """Give the regions that stay, at most ``most`` of the best ``taken`` of each image, and their scores.
+
+    boxes: two corners (images * count, 2), scores (images, count).
+    """
+    low, high, own = boxes
+    rois, own_scores = results
+    images, count = own.shape
+    best, places = body.several(hub.TopK(K=taken, axis=1), 2, own)
     starts = body.array(np.arange(images)[:, None] * count)
     places = body.reshape(body(hub.Add(), places, starts), images * taken)
     low, high = (body(hub.Gather(axis=0), side, places) for side in (low, high))
     ends = body(hub.Add(), high, Full((), 1.0))  # the last pixel counts
-    boxes = body.reshape(body(hub.Concat(axis=1), low, ends), images, taken, 4)
-    bounds = Limits(op.nms_threshold, LOWEST, op.post_nms_top_n if op.post_nms_top_n > 0 else taken)
-    mask = body.reshape(suppress(body, boxes, best, bounds), images * taken)
+    joined = body.reshape(body(hub.Concat(axis=1), low, ends), images, taken, 4)
+    mask = body.reshape(suppress(body, joined, best, Limits(threshold, LOWEST, most)), images * taken)
     where = body.open(hub.NonZero(), mask, dims=(1, body.size(rois.dims[0], "found")))
     where = body(hub.Squeeze(axes=(0,)), where)
     image = body.array(np.repeat(np.arange(images, dtype=np.float32), taken)[:, None])
@@ -69,7 +136,9 @@ def proposal(
         body.give(own_scores, hub.Gather(axis=0), body.reshape(best, images * taken), where)
 
 
-def _sides(op: caffe_ops.Proposal, body: Body, deltas: Value, limits: Value) -> tuple[Value, Value]:
+def _sides(
+    op: caffe_ops.Proposal | caffe_ops.PartSortedProposal, body: Body, deltas: Value, limits: Value
+) -> tuple[Value, Value]:
     """Return the corners (images, cells, anchors, 2) of the anchors that were moved, within the image."""
     shapes = anchors(op.base_size, op.ratios, op.scales).astype(np.float32)
     images, _, rows, columns = deltas.shape
