@@ -91,6 +91,8 @@ def read_prior_box(r: Read, param: Prior) -> None:
     boxes = np.array(list(_boxes(param, (height, width))))
     if not len(boxes) or len(param.variance) not in (0, 1, 4):
         raise Refused("sides of boxes are due, and no variance, one or four")
+    if param.faceboxes and not len(param.box_width):
+        _check_face_boxes(param, len(boxes))
     x, y = np.meshgrid((np.arange(columns) + offset) * right, (np.arange(rows) + offset) * down)
     middles = np.stack([x, y, x, y], -1)[:, :, None]
     found = (middles + boxes) / [width, height, width, height]
@@ -99,6 +101,17 @@ def read_prior_box(r: Read, param: Prior) -> None:
     flat = found.reshape(-1).clip(0, 1) if param.clip else found.reshape(-1)
     spread = np.resize(np.array(param.variance or [0.1]), flat.shape)
     r.top(0, r.value(hub.Identity(), (Dense(np.stack([flat, spread])[None].astype(np.float32)),)))
+
+
+def _check_face_boxes(param: Prior, count: int) -> None:
+    """Refuse what the source makes no room for, or says in two orders of the axes at once."""
+    sides = len(param.min_size)
+    each = len(prior_ratios(param.aspect_ratio, param.flip is not False))
+    room = (21 if sides == 3 else each * sides) + len(param.max_size)
+    if count != room:
+        raise Refused(f"of faceboxes the layer has room for {room} boxes at a place, and fills in {count}")
+    if param.yx_order and not param.keras:
+        raise Refused("yx_order does not turn the squares of faceboxes: give one of both")
 
 
 def _pair(first: float | None, second: float | None, both: float | None) -> tuple[float, float] | None:

@@ -235,6 +235,7 @@ def test_heads_that_come_one_by_one_give_what_they_give_joined(tmp_path: Path) -
         np.testing.assert_array_equal(found, expected)
 
 
+FACES = 'type: "PriorBox" prior_box_param { faceboxes: true min_size: [32, 64, 128]'
 BLOBS = {'type: "BN"': [FACTOR, OFFSET], 'type: "Add"': [WHOLE]}
 SSD = """
 layer { name: "loc" type: "Input" top: "loc" input_param { shape { dim: 1 dim: 40 } } }
@@ -253,6 +254,9 @@ layer { name: "y" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "
         ('type: "FlowWarp" flow_warp_param { fill_value: NOT_A_NUMBER }', [IMAGE, FLOW], "is not read"),
         ('type: "DenseCRF" dense_crf_param { max_iter: 5 }', [IMAGE], "random fields"),
         ('type: "Add"', [IMAGE], "reads no blob"),
+        (f"{FACES} yx_order: true }}", [IMAGE, IMAGE], "does not turn the squares"),
+        (f"{FACES} aspect_ratio: 2 }}", [IMAGE, IMAGE], "room for 21 boxes at a place, and fills in 27"),
+        (FACES.replace("[32, 64, 128]", "32") + "}", [IMAGE, IMAGE], "room for 1 boxes"),
         ('type: "BiasChannel"', [IMAGE, FLOW], "weak labels"),
         (
             'type: "DetectionOutput" detection_output_param { num_classes: 2 tflite_detection: true }',

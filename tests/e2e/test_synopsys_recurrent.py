@@ -116,6 +116,7 @@ def test_the_second_form_of_the_layer_is_an_lstm(tmp_path: Path) -> None:
         ('type: "SimpleRNN" recurrent_param { num_output: 4 activations: "Elu" }', "are read"),
         ('type: "LSTMV2" recurrent_param { num_output: 4 continue_recur: true }', "must be forward"),
         ('type: "RNNv2" rnn_v2_param { hidden_size: 4 direction: "bidirectional" }', "versions of the layer"),
+        ('type: "RNNv2" rnn_v2_param { hidden_size: 4 activations: "Relu" }', "activations are heeded"),
     ],
 )
 def test_what_is_not_known_of_a_cell_is_refused(layer: str, sentence: str, tmp_path: Path) -> None:
