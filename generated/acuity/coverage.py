@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1730",
+        "schemas/known_layers.yaml:1731",
         (
             Way(
-                "schemas/known_layers.yaml:1731",
+                "schemas/known_layers.yaml:1732",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1731",
+                        "schemas/known_layers.yaml:1732",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1733",
+                        "schemas/known_layers.yaml:1734",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:226",
+        "schemas/known_layers.yaml:227",
         (
             Way("bvlc/mapping.yaml:278", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:227",
+                "schemas/known_layers.yaml:228",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3107",
+        "schemas/known_layers.yaml:3110",
         (
             Way(
-                "schemas/known_layers.yaml:3108",
+                "schemas/known_layers.yaml:3111",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3108", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3111", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -348,12 +348,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:263",
+        "schemas/known_layers.yaml:264",
         (
             Way(
-                "schemas/known_layers.yaml:264",
+                "schemas/known_layers.yaml:265",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:264", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:265", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:415",
@@ -1010,18 +1010,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1746",
+        "schemas/known_layers.yaml:1747",
         (
             Way(
-                "schemas/known_layers.yaml:1747",
+                "schemas/known_layers.yaml:1748",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1747",
+                        "schemas/known_layers.yaml:1748",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1749",
+                        "schemas/known_layers.yaml:1750",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1614,16 +1614,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2491",
+        "schemas/known_layers.yaml:2494",
         (
             Way(
-                "schemas/known_layers.yaml:2492",
+                "schemas/known_layers.yaml:2495",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2495", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2498", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2497",
+                        "schemas/known_layers.yaml:2500",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1822,12 +1822,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1650",
+        "schemas/known_layers.yaml:1651",
         (
             Way(
-                "schemas/known_layers.yaml:1651",
+                "schemas/known_layers.yaml:1652",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1912,22 +1912,22 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2839",
-        (Way("schemas/known_layers.yaml:2840", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2842",
+        (Way("schemas/known_layers.yaml:2843", layers=("Swish",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2620",
-        (Way("schemas/known_layers.yaml:2620", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2623",
+        (Way("schemas/known_layers.yaml:2623", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1907",
+        "schemas/known_layers.yaml:1908",
         (
             Way(
-                "schemas/known_layers.yaml:1908",
+                "schemas/known_layers.yaml:1909",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1909",
+                        "schemas/known_layers.yaml:1910",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1936,27 +1936,27 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:685",
+        "schemas/known_layers.yaml:686",
         (
             Way(
-                "schemas/known_layers.yaml:686",
+                "schemas/known_layers.yaml:687",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:686", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition("schemas/known_layers.yaml:687", 'code in ("CORNER", "CENTER_SIZE")'),
                     Condition(
-                        "schemas/known_layers.yaml:688",
+                        "schemas/known_layers.yaml:689",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:699",
+                "schemas/known_layers.yaml:700",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:699", 'code == "CORNER_SIZE"'),
+                    Condition("schemas/known_layers.yaml:700", 'code == "CORNER_SIZE"'),
                     Condition(
-                        "schemas/known_layers.yaml:701",
+                        "schemas/known_layers.yaml:702",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
@@ -1965,14 +1965,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1418",
+        "schemas/known_layers.yaml:1419",
         (
             Way(
-                "schemas/known_layers.yaml:1419",
+                "schemas/known_layers.yaml:1420",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1419",
+                        "schemas/known_layers.yaml:1420",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1980,18 +1980,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2564",
-        (Way("schemas/known_layers.yaml:2565", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2567",
+        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1993",
+        "schemas/known_layers.yaml:1994",
         (
             Way(
-                "schemas/known_layers.yaml:1994",
+                "schemas/known_layers.yaml:1995",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1995",
+                        "schemas/known_layers.yaml:1996",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2003,11 +2003,11 @@ OPS: Final[Mapping[str, Entry]] = {
         "acuity/mapping.yaml:36",
         (
             Way(
-                "schemas/known_layers.yaml:1098",
+                "schemas/known_layers.yaml:1099",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1098",
+                        "schemas/known_layers.yaml:1099",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2284,10 +2284,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:720",
+        "schemas/known_layers.yaml:721",
         (
             Way(
-                "schemas/known_layers.yaml:722",
+                "schemas/known_layers.yaml:723",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2613,7 +2613,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2703,7 +2703,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1728",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2959,43 +2959,43 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2832",
-        (Way("schemas/known_layers.yaml:2835", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2835",
+        (Way("schemas/known_layers.yaml:2838", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:251",
+        "schemas/known_layers.yaml:252",
         (
             Way(
-                "schemas/known_layers.yaml:254",
+                "schemas/known_layers.yaml:255",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:256",
+                        "schemas/known_layers.yaml:257",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:257", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:258", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:215",
+        "schemas/known_layers.yaml:216",
         (
             Way(
-                "schemas/known_layers.yaml:218",
+                "schemas/known_layers.yaml:219",
                 rewrite="tops[0] = Add(Mul(bottom, reshape(blobs[0], c)), reshape(blobs[1], c))",
                 let=(("c", "[bottom.shape[1]] + ones(bottom.rank - 2)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:220",
+                        "schemas/known_layers.yaml:221",
                         'bn_mode == "INFERENCE"',
                         "statistics of the batch are for training - bn_mode must be INFERENCE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:221",
+                        "schemas/known_layers.yaml:222",
                         "len(blobs) == 2",
                         "two blobs are due: factor and offset",
                     ),
@@ -3004,10 +3004,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3092",
+        "schemas/known_layers.yaml:3095",
         (
             Way(
-                "schemas/known_layers.yaml:3094",
+                "schemas/known_layers.yaml:3097",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3016,17 +3016,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3095",
+                        "schemas/known_layers.yaml:3098",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3096",
+                        "schemas/known_layers.yaml:3099",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3097",
+                        "schemas/known_layers.yaml:3100",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3035,10 +3035,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpatialTransformer": Entry(
-        "schemas/known_layers.yaml:2677",
+        "schemas/known_layers.yaml:2680",
         (
             Way(
-                "schemas/known_layers.yaml:2679",
+                "schemas/known_layers.yaml:2682",
                 rewrite='told = MatMul(Reshape(bottoms[1], shape=[0, count]), one_hot(6, places))\ntheta = Add(told, numbers([theta_1_1, theta_1_2, theta_1_3, theta_2_1, theta_2_2, theta_2_3], "float32"))\na, b, c, d, e, f = Split(Unsqueeze(theta, axes=[2]), axis=1, split=ones(6))\ns = Sub(Div(reshape(steps_from_zero(rows), [1, rows, 1]), full([1], rows / 2)), full([1], 1.0))\nt = Sub(Div(reshape(steps_from_zero(columns), [1, 1, columns]), full([1], columns / 2)), full([1], 1.0))\nalong = Add(Add(Add(Mul(a, s), Mul(b, t)), c), full([1], 1 / h))\nacross = Add(Add(Add(Mul(d, s), Mul(e, t)), f), full([1], 1 / w))\ngrid = Concat(Unsqueeze(across, axes=[3]), Unsqueeze(along, axes=[3]), axis=3)\ntops[0] = GridSample(bottoms[0], grid, mode="linear", padding_mode="zeros", align_corners=0)',
                 let=(
                     ("h", "bottoms[0].shape[2]"),
@@ -3052,27 +3052,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2691",
+                        "schemas/known_layers.yaml:2694",
                         'transform_type == "affine" and sampler_type == "bilinear"',
                         "transform_type affine and sampler_type bilinear are known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2692",
+                        "schemas/known_layers.yaml:2695",
                         "not de_transform",
                         "what de_transform does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2693",
+                        "schemas/known_layers.yaml:2696",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[1].rank >= 2",
                         "two bottoms are due: an image and its matrix",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2694",
+                        "schemas/known_layers.yaml:2697",
                         "product(bottoms[1].shape[1:]) == count > 0",
                         "the second bottom holds as many numbers as the layer does not fix of six",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2695",
+                        "schemas/known_layers.yaml:2698",
                         "rows > 0 and columns > 0",
                         "output_H and output_W must be positive",
                     ),
@@ -3081,15 +3081,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2607",
+        "schemas/known_layers.yaml:2610",
         (
             Way(
-                "schemas/known_layers.yaml:2609",
+                "schemas/known_layers.yaml:2612",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2615",
+                        "schemas/known_layers.yaml:2618",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3099,14 +3099,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1641",
+        "schemas/known_layers.yaml:1642",
         (
             Way(
-                "schemas/known_layers.yaml:1643",
+                "schemas/known_layers.yaml:1644",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1646",
+                        "schemas/known_layers.yaml:1647",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3116,10 +3116,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1876",
+        "schemas/known_layers.yaml:1877",
         (
             Way(
-                "schemas/known_layers.yaml:1878",
+                "schemas/known_layers.yaml:1879",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3127,27 +3127,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1884",
+                        "schemas/known_layers.yaml:1885",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1886",
+                        "schemas/known_layers.yaml:1887",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1888",
+                        "schemas/known_layers.yaml:1889",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1890",
+                        "schemas/known_layers.yaml:1891",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1892",
+                        "schemas/known_layers.yaml:1893",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3157,20 +3157,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:659",
+        "schemas/known_layers.yaml:660",
         (
             Way(
-                "schemas/known_layers.yaml:661",
+                "schemas/known_layers.yaml:662",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:664",
+                        "schemas/known_layers.yaml:665",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:666", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:667", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:668",
+                        "schemas/known_layers.yaml:669",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3180,20 +3180,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         (
             Way(
-                "schemas/known_layers.yaml:1402",
+                "schemas/known_layers.yaml:1403",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1406",
+                        "schemas/known_layers.yaml:1407",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1408",
+                        "schemas/known_layers.yaml:1409",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3215,16 +3215,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "len(bottoms) == 3",
                         "three bottoms are due: a factor for each channel, x and y",
                     ),
+                    Condition(
+                        "schemas/known_layers.yaml:55",
+                        "bottoms[1].shape == bottoms[2].shape and bottoms[0].shape[:2] == bottoms[1].shape[:2]",
+                        "x and y are of one shape, and each image has factors of its own",
+                    ),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2483",
+        "schemas/known_layers.yaml:2486",
         (
             Way(
-                "schemas/known_layers.yaml:2485",
+                "schemas/known_layers.yaml:2488",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3232,19 +3237,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         (
             Way(
-                "schemas/known_layers.yaml:2558",
+                "schemas/known_layers.yaml:2561",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2560",
+                        "schemas/known_layers.yaml:2563",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2561",
+                        "schemas/known_layers.yaml:2564",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3253,57 +3258,57 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1980",
+        "schemas/known_layers.yaml:1981",
         (
             Way(
-                "schemas/known_layers.yaml:1988",
+                "schemas/known_layers.yaml:1989",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1988", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1989", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1991",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1990", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1991", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1984",
+                "schemas/known_layers.yaml:1985",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1985",
+                "schemas/known_layers.yaml:1986",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1986",
+                "schemas/known_layers.yaml:1987",
                 "bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1",
                 "one row tells the size of all images",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1088",
+        "schemas/known_layers.yaml:1089",
         (
             Way(
-                "schemas/known_layers.yaml:1090",
+                "schemas/known_layers.yaml:1091",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1091",
+                        "schemas/known_layers.yaml:1092",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1092",
+                        "schemas/known_layers.yaml:1093",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1094",
+                        "schemas/known_layers.yaml:1095",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),

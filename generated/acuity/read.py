@@ -288,7 +288,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:720)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:721)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -639,7 +639,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1719)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -688,7 +688,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or not lib.NEVER or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -741,7 +741,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1719")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1044,38 +1044,38 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2832)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2835)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:251)."""
+    """What layer Clip computes (schemas/known_layers.yaml:252)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:257")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:258")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
 def read_bn(r: Read, param: layers.BN) -> None:
-    """What layer BN computes (schemas/known_layers.yaml:215)."""
+    """What layer BN computes (schemas/known_layers.yaml:216)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     bn_mode = param.bn_mode if param.bn_mode is not None else "LEARN"
     if bn_mode != "INFERENCE":
         raise Refused(
             "statistics of the batch are for training - bn_mode must be INFERENCE",
-            "schemas/known_layers.yaml:220",
+            "schemas/known_layers.yaml:221",
         )
     if len(blobs) != 2:
-        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:221")
+        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:222")
     c = (bottom.shape[1],) + lib.ones(bottom.rank - 2)
     r.top(
         0,
@@ -1087,7 +1087,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3092)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3095)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1099,12 +1099,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3095",
+            "schemas/known_layers.yaml:3098",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3095",
+            "schemas/known_layers.yaml:3098",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1112,10 +1112,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3096",
+            "schemas/known_layers.yaml:3099",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3097")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3100")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1132,7 +1132,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
-    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2677)."""
+    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2680)."""
     bottoms = r.bottoms
     transform_type = param.transform_type if param.transform_type is not None else "affine"
     sampler_type = param.sampler_type if param.sampler_type is not None else "bilinear"
@@ -1148,36 +1148,36 @@ def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
     if transform_type != "affine":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2691",
+            "schemas/known_layers.yaml:2694",
         )
     if sampler_type != "bilinear":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2691",
+            "schemas/known_layers.yaml:2694",
         )
     if de_transform:
-        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2692")
+        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2695")
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2693")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2696")
     if bottoms[0].rank != 4:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2693")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2696")
     if not bottoms[1].rank >= 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2693")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2696")
     free = (0 if param.theta_1_1 is not None else 1, 0 if param.theta_1_2 is not None else 1, 0 if param.theta_1_3 is not None else 1, 0 if param.theta_2_1 is not None else 1, 0 if param.theta_2_2 is not None else 1, 0 if param.theta_2_3 is not None else 1)
     count = sum(free)
     if not lib.product(bottoms[1].shape[1:]) == count > 0:
         raise Refused(
             "the second bottom holds as many numbers as the layer does not fix of six",
-            "schemas/known_layers.yaml:2694",
+            "schemas/known_layers.yaml:2697",
         )
     h = bottoms[0].shape[2]
     w = bottoms[0].shape[3]
     rows = output_H if param.output_H is not None else h
     columns = output_W if param.output_W is not None else w
     if not rows > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2695")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2698")
     if not columns > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2695")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2698")
     ends = lib.cumulative(free + (0,))
     places = tuple(sum(tuple(1 if end <= i else 0 for end in ends)) for i in range(count))
     told = r.value(
@@ -1249,14 +1249,14 @@ def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2607)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1269,16 +1269,16 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1876)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1294,23 +1294,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1884")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1888")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
     r.top(
         0,
         r.value(
@@ -1331,7 +1331,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:659)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:660)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1344,19 +1344,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:664",
+            "schemas/known_layers.yaml:665",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:666")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:667")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:668",
+            "schemas/known_layers.yaml:669",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:668",
+            "schemas/known_layers.yaml:669",
         )
     r.top(
         0,
@@ -1380,7 +1380,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1401)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1388,9 +1388,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1407")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1409")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1420,6 +1420,16 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
             "three bottoms are due: a factor for each channel, x and y",
             "schemas/known_layers.yaml:54",
         )
+    if bottoms[1].shape != bottoms[2].shape:
+        raise Refused(
+            "x and y are of one shape, and each image has factors of its own",
+            "schemas/known_layers.yaml:55",
+        )
+    if bottoms[0].shape[:2] != bottoms[1].shape[:2]:
+        raise Refused(
+            "x and y are of one shape, and each image has factors of its own",
+            "schemas/known_layers.yaml:55",
+        )
     channels = bottoms[1].shape[1]
     ones_behind = lib.ones(bottoms[1].rank - 2)
     a = r.value(hub.Reshape(shape=(0, channels) + ones_behind), (bottoms[0],))
@@ -1427,7 +1437,7 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2483)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2486)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1436,17 +1446,17 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2556)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2560")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     r.top(
         0,
         r.value(
@@ -1457,7 +1467,7 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1980)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1981)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -1471,14 +1481,14 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1984",
+            "schemas/known_layers.yaml:1985",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1985")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1986")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1985")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1986")
     if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
-        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1986")
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1987")
     if len(tops) == 1:
         r.top(
             0,
@@ -1516,37 +1526,37 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1980")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1981")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1088)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1089)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     pad_beg = param.pad_beg if param.pad_beg is not None else 0
     pad_end = param.pad_end if param.pad_end is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1091")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1092")
     if (param.zoom_factor is not None or param.shrink_factor is not None or param.scale_factor is not None):
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:1092",
+            "schemas/known_layers.yaml:1093",
         )
     if pad_beg != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:1092",
+            "schemas/known_layers.yaml:1093",
         )
     if pad_end != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:1092",
+            "schemas/known_layers.yaml:1093",
         )
     if not height > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:1094")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1095")
     if not width > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:1094")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1095")
     r.top(
         0,
         r.value(
@@ -1689,7 +1699,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:720",
+        "schemas/known_layers.yaml:721",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -1782,7 +1792,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             "pool",
             "kernel_size",
@@ -1825,23 +1835,23 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2832", ("beta",), ()),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:251", ("min", "max"), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2835", ("beta",), ()),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:252", ("min", "max"), ()),
     "BN": Reader(
         read_bn,
-        "schemas/known_layers.yaml:215",
+        "schemas/known_layers.yaml:216",
         ("bn_mode",),
         ("scale_filler", "shift_filler"),
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3092",
+        "schemas/known_layers.yaml:3095",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
     "SpatialTransformer": Reader(
         read_spatial_transformer,
-        "schemas/known_layers.yaml:2677",
+        "schemas/known_layers.yaml:2680",
         (
             "transform_type",
             "sampler_type",
@@ -1856,11 +1866,11 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("to_compute_dU",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2607", ("group",), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1876",
+        "schemas/known_layers.yaml:1877",
         (
             "min_size",
             "max_size",
@@ -1880,7 +1890,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:659",
+        "schemas/known_layers.yaml:660",
         (
             "num_classes",
             "share_location",
@@ -1901,21 +1911,21 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:50", (), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2483", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2486", ("axis",), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1980",
+        "schemas/known_layers.yaml:1981",
         (
             "feat_stride",
             "base_size",
@@ -1930,7 +1940,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1088",
+        "schemas/known_layers.yaml:1089",
         (
             "height",
             "width",

@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1731)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1731",
+            "schemas/known_layers.yaml:1732",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -458,13 +458,13 @@ def emit_batch_normalization_2(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BN (schemas/known_layers.yaml:227)."""
+    """BatchNormalization -> BN (schemas/known_layers.yaml:228)."""
     if op.training_mode != 0:
         raise Refused("batch statistics are for training", "bvlc/mapping.yaml:279")
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:227")
+        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:228")
     if running_var is not None:
-        raise Refused("running_var is not computed", "schemas/known_layers.yaml:227")
+        raise Refused("running_var is not computed", "schemas/known_layers.yaml:228")
     each = (1, X.shape[1], 1, 1)
     e.layer(
         layers.BN(bn_mode="INFERENCE"),
@@ -526,9 +526,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3108)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3111)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3108")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3111")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -639,13 +639,13 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Clip (schemas/known_layers.yaml:264)."""
+    """Clip -> Clip (schemas/known_layers.yaml:265)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:265")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:265")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:265")
     e.layer(layers.Clip(min=op.min, max=op.max), (input,), tops=(output,))
 
 
@@ -757,17 +757,17 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> ConvolutionDepthwise (schemas/known_layers.yaml:620)."""
+    """Conv -> ConvolutionDepthwise (schemas/known_layers.yaml:621)."""
     if not op.group > 1:
-        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:621")
     if op.group != W.shape[0]:
-        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:621")
     if op.group != X.shape[1]:
-        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:621")
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:621")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:621")
     e.layer(
         layers.ConvolutionDepthwise(
             num_output=W.shape[0],
@@ -1793,20 +1793,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1747)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -3072,9 +3072,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1651)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1651")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3224,18 +3224,18 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2840)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2843)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1419)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1420)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1420")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1420")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1420")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3245,16 +3245,16 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2620)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2623)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1908)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1909)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3282,13 +3282,13 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:686)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:687)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:686")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:687")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:688",
+            "schemas/known_layers.yaml:689",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3318,13 +3318,13 @@ def emit_detection_output_2(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:699)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:700)."""
     if op.code != "CORNER_SIZE":
-        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:699")
+        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:700")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:701",
+            "schemas/known_layers.yaml:702",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3347,46 +3347,46 @@ def emit_detection_output_2(
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:1070)."""
+    """Resize -> Interp (schemas/known_layers.yaml:1071)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1071")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1071")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1071")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:1070",
+            "schemas/known_layers.yaml:1071",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1071")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2955)."""
+    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2958)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2955")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2958")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2955")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2958")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2955")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2958")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2955",
+            "schemas/known_layers.yaml:2958",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2959")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2962")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2959")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2962")
     e.layer(layers.UpsampleDarknet(stride=factor), (X,), tops=(Y,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2565)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2568)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3429,7 +3429,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1731"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1732"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:233"),
@@ -3444,7 +3444,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.BatchNormalization: Rule(
         (
             Alternative(emit_batch_normalization_1, "bvlc/mapping.yaml:278"),
-            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:227"),
+            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:228"),
         ),
     ),
     caffe_ops.AddAlong: Rule((Alternative(emit_add_along, "bvlc/mapping.yaml:292"),)),
@@ -3454,7 +3454,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3108"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3111"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:333"),
         ),
     ),
@@ -3472,7 +3472,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:264"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:265"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -3490,7 +3490,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "schemas/known_layers.yaml:620"),
+            Alternative(emit_conv_1, "schemas/known_layers.yaml:621"),
             Alternative(emit_conv_2, "bvlc/mapping.yaml:477"),
             Alternative(emit_conv_3, "bvlc/mapping.yaml:491"),
             Alternative(emit_conv_4, "bvlc/mapping.yaml:503"),
@@ -3620,7 +3620,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1747"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1748"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1050"),
@@ -3796,7 +3796,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1651"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1652"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3812,21 +3812,21 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2840"),)),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1419"),)),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2620"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1908"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2843"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1420"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2623"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1909"),)),
     caffe_ops.DetectionOutput: Rule(
         (
-            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:686"),
-            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:699"),
+            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:687"),
+            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:700"),
         ),
     ),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:1070"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2955"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:1071"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2958"),
         ),
     ),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2565"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2568"),)),
 }

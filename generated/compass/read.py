@@ -631,7 +631,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1719)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -680,7 +680,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or not lib.NEVER or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -733,7 +733,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1719")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1036,28 +1036,28 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2832)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2835)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:251)."""
+    """What layer Clip computes (schemas/known_layers.yaml:252)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:257")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:258")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
 def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> None:
-    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:610)."""
+    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:611)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1093,7 +1093,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
         raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1837")
     if num_output != bottom.shape[lead]:
-        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:617")
+        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:618")
     x = (
         bottom
         if lead == 1
@@ -1109,7 +1109,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1401)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1117,9 +1117,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1407")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1409")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1142,14 +1142,14 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2607)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1162,16 +1162,16 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1876)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1187,23 +1187,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1884")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1888")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
     r.top(
         0,
         r.value(
@@ -1224,7 +1224,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:659)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:660)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1237,19 +1237,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:664",
+            "schemas/known_layers.yaml:665",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:666")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:667")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:668",
+            "schemas/known_layers.yaml:669",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:668",
+            "schemas/known_layers.yaml:669",
         )
     r.top(
         0,
@@ -1273,13 +1273,13 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2946)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2949)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2949")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2952")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2949")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2952")
     s = float(stride)
     r.top(
         0,
@@ -1296,17 +1296,17 @@ def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2556)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2560")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     r.top(
         0,
         r.value(
@@ -1317,7 +1317,7 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1048)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1049)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1328,27 +1328,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1059")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1060")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1061")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1061")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1061")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1062")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1063")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1064")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:1064")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:1065")
     part = (
         r.value(
             hub.Slice(
@@ -1383,6 +1383,16 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
             "three bottoms are due: a factor for each channel, x and y",
             "schemas/known_layers.yaml:54",
         )
+    if bottoms[1].shape != bottoms[2].shape:
+        raise Refused(
+            "x and y are of one shape, and each image has factors of its own",
+            "schemas/known_layers.yaml:55",
+        )
+    if bottoms[0].shape[:2] != bottoms[1].shape[:2]:
+        raise Refused(
+            "x and y are of one shape, and each image has factors of its own",
+            "schemas/known_layers.yaml:55",
+        )
     channels = bottoms[1].shape[1]
     ones_behind = lib.ones(bottoms[1].rank - 2)
     a = r.value(hub.Reshape(shape=(0, channels) + ones_behind), (bottoms[0],))
@@ -1390,7 +1400,7 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3092)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3095)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1402,12 +1412,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3095",
+            "schemas/known_layers.yaml:3098",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3095",
+            "schemas/known_layers.yaml:3098",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1415,10 +1425,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3096",
+            "schemas/known_layers.yaml:3099",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3097")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3100")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1435,17 +1445,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_bn(r: Read, param: layers.BN) -> None:
-    """What layer BN computes (schemas/known_layers.yaml:215)."""
+    """What layer BN computes (schemas/known_layers.yaml:216)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     bn_mode = param.bn_mode if param.bn_mode is not None else "LEARN"
     if bn_mode != "INFERENCE":
         raise Refused(
             "statistics of the batch are for training - bn_mode must be INFERENCE",
-            "schemas/known_layers.yaml:220",
+            "schemas/known_layers.yaml:221",
         )
     if len(blobs) != 2:
-        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:221")
+        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:222")
     c = (bottom.shape[1],) + lib.ones(bottom.rank - 2)
     r.top(
         0,
@@ -1780,7 +1790,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             "pool",
             "kernel_size",
@@ -1823,11 +1833,11 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2832", ("beta",), ()),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:251", ("min", "max"), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2835", ("beta",), ()),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:252", ("min", "max"), ()),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
-        "schemas/known_layers.yaml:610",
+        "schemas/known_layers.yaml:611",
         (
             "num_output",
             "bias_term",
@@ -1848,15 +1858,15 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2607", ("group",), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1876",
+        "schemas/known_layers.yaml:1877",
         (
             "min_size",
             "max_size",
@@ -1876,7 +1886,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:659",
+        "schemas/known_layers.yaml:660",
         (
             "num_classes",
             "share_location",
@@ -1895,29 +1905,29 @@ READERS: Final[Mapping[str, Reader]] = {
             "transform_param",
         ),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2946", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2949", ("stride",), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1048",
+        "schemas/known_layers.yaml:1049",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         (),
     ),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:50", (), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3092",
+        "schemas/known_layers.yaml:3095",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
     "BN": Reader(
         read_bn,
-        "schemas/known_layers.yaml:215",
+        "schemas/known_layers.yaml:216",
         ("bn_mode",),
         ("scale_filler", "shift_filler"),
     ),

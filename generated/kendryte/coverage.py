@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1730",
+        "schemas/known_layers.yaml:1731",
         (
             Way(
-                "schemas/known_layers.yaml:1731",
+                "schemas/known_layers.yaml:1732",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1731",
+                        "schemas/known_layers.yaml:1732",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1733",
+                        "schemas/known_layers.yaml:1734",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -341,7 +341,7 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:263",
+        "schemas/known_layers.yaml:264",
         (
             Way(
                 "bvlc/mapping.yaml:415",
@@ -995,18 +995,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1746",
+        "schemas/known_layers.yaml:1747",
         (
             Way(
-                "schemas/known_layers.yaml:1747",
+                "schemas/known_layers.yaml:1748",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1747",
+                        "schemas/known_layers.yaml:1748",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1749",
+                        "schemas/known_layers.yaml:1750",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1599,16 +1599,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2491",
+        "schemas/known_layers.yaml:2494",
         (
             Way(
-                "schemas/known_layers.yaml:2492",
+                "schemas/known_layers.yaml:2495",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2495", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2498", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2497",
+                        "schemas/known_layers.yaml:2500",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1807,12 +1807,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1650",
+        "schemas/known_layers.yaml:1651",
         (
             Way(
-                "schemas/known_layers.yaml:1651",
+                "schemas/known_layers.yaml:1652",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1897,8 +1897,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2839",
-        (Way("schemas/known_layers.yaml:2840", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2842",
+        (Way("schemas/known_layers.yaml:2843", layers=("Swish",)),),
     ),
 }
 
@@ -2486,7 +2486,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2576,7 +2576,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1728",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2832,19 +2832,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2832",
-        (Way("schemas/known_layers.yaml:2835", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2835",
+        (Way("schemas/known_layers.yaml:2838", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "ContinuationIndicator": Entry(
-        "schemas/known_layers.yaml:273",
+        "schemas/known_layers.yaml:274",
         (
             Way(
-                "schemas/known_layers.yaml:275",
+                "schemas/known_layers.yaml:276",
                 rewrite="tops[0] = Identity(expand(reshape(begin_mark(time_step), [time_step, 1]), [time_step, batch_size], (0, 2)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:277",
+                        "schemas/known_layers.yaml:278",
                         "time_step > 0 and batch_size > 0",
                         "time_step and batch_size are due",
                     ),
@@ -2854,14 +2854,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1641",
+        "schemas/known_layers.yaml:1642",
         (
             Way(
-                "schemas/known_layers.yaml:1643",
+                "schemas/known_layers.yaml:1644",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1646",
+                        "schemas/known_layers.yaml:1647",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2871,10 +2871,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2483",
+        "schemas/known_layers.yaml:2486",
         (
             Way(
-                "schemas/known_layers.yaml:2485",
+                "schemas/known_layers.yaml:2488",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -2911,8 +2911,8 @@ UNREAD: Final[tuple[str, ...]] = (
 
 # inherited rules that the schema cannot hold
 DROPPED: Final[tuple[Dropped, ...]] = (
-    Dropped("Clip", "schemas/known_layers.yaml:251", "LayerParameter.clip_param does not exist"),
-    Dropped("Clip", "schemas/known_layers.yaml:264", "unknown layer type 'Clip'"),
+    Dropped("Clip", "schemas/known_layers.yaml:252", "LayerParameter.clip_param does not exist"),
+    Dropped("Clip", "schemas/known_layers.yaml:265", "unknown layer type 'Clip'"),
     Dropped("HardSigmoid", "bvlc_master/mapping.yaml:11", "unknown layer type 'Clip'"),
 )
 

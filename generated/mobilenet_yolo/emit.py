@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1731)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1731",
+            "schemas/known_layers.yaml:1732",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -597,15 +597,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2240)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2241)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2241")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2241")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2241")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2241")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -717,17 +717,17 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> DepthwiseConvolution (schemas/known_layers.yaml:620)."""
+    """Conv -> DepthwiseConvolution (schemas/known_layers.yaml:621)."""
     if not op.group > 1:
-        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:621")
     if op.group != W.shape[0]:
-        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:621")
     if op.group != X.shape[1]:
-        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:621")
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:621")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:621")
     e.layer(
         layers.DepthwiseConvolution(
             num_output=W.shape[0],
@@ -1747,20 +1747,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1747)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -3026,9 +3026,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1651)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1651")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3178,11 +3178,11 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1908)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1909)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3210,13 +3210,13 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:686)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:687)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:686")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:687")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:688",
+            "schemas/known_layers.yaml:689",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3246,13 +3246,13 @@ def emit_detection_output_2(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:699)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:700)."""
     if op.code != "CORNER_SIZE":
-        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:699")
+        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:700")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:701",
+            "schemas/known_layers.yaml:702",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3275,13 +3275,13 @@ def emit_detection_output_2(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1419)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1420)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1420")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1420")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1420")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3291,35 +3291,35 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2302)."""
+    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2303)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2302")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2303")
     e.layer(layers.Reorg(stride=op.blocksize, reverse=True), (input,), tops=(output,))
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2840)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2843)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_resize(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2980)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2983)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2980")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2983")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2980")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2983")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2980")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2983")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2980",
+            "schemas/known_layers.yaml:2983",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2984")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2987")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2984")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2987")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3417,7 +3417,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1731"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1732"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:233"),
@@ -3450,7 +3450,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2240"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2241"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -3468,7 +3468,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "schemas/known_layers.yaml:620"),
+            Alternative(emit_conv_1, "schemas/known_layers.yaml:621"),
             Alternative(emit_conv_2, "bvlc/mapping.yaml:477"),
             Alternative(emit_conv_3, "bvlc/mapping.yaml:491"),
             Alternative(emit_conv_4, "bvlc/mapping.yaml:503"),
@@ -3593,7 +3593,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1747"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1748"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1050"),
@@ -3769,7 +3769,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1651"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1652"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3785,17 +3785,17 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1908"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1909"),)),
     caffe_ops.DetectionOutput: Rule(
         (
-            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:686"),
-            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:699"),
+            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:687"),
+            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:700"),
         ),
     ),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1419"),)),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2302"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2840"),)),
-    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2980"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1420"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2303"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2843"),)),
+    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2983"),)),
     caffe_ops.YoloDetectionOutput: Rule(
         (
             Alternative(emit_yolo_detection_output_1, "mobilenet_yolo/mapping.yaml:129"),

@@ -141,28 +141,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1829",
+        "schemas/known_layers.yaml:1830",
         (
             Way(
-                "schemas/known_layers.yaml:1830",
+                "schemas/known_layers.yaml:1831",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1830",
+                        "schemas/known_layers.yaml:1831",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and (count_include_pad == 1 or pads == zeros(6))",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1731",
+                "schemas/known_layers.yaml:1732",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1731",
+                        "schemas/known_layers.yaml:1732",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1733",
+                        "schemas/known_layers.yaml:1734",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -250,11 +250,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:172",
+        "schemas/known_layers.yaml:173",
         (
             Way("bvlc/mapping.yaml:278", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:173",
+                "schemas/known_layers.yaml:174",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -354,16 +354,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:264",
+                "schemas/known_layers.yaml:265",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:264", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:265", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2240",
+                "schemas/known_layers.yaml:2241",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2240",
+                        "schemas/known_layers.yaml:2241",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -431,34 +431,34 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:360",
+        "schemas/known_layers.yaml:361",
         (
             Way(
-                "schemas/known_layers.yaml:361",
+                "schemas/known_layers.yaml:362",
                 layers=("Convolution3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:361",
+                        "schemas/known_layers.yaml:362",
                         "len(kernel_shape) == 3 and pads[:3] == pads[3:]",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:995",
+                "schemas/known_layers.yaml:996",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:995",
+                        "schemas/known_layers.yaml:996",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:293",
+                "schemas/known_layers.yaml:294",
                 layers=("Convolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:293",
+                        "schemas/known_layers.yaml:294",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -780,9 +780,9 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("bvlc/mapping.yaml:768", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "schemas/known_layers.yaml:902",
+        "schemas/known_layers.yaml:903",
         (
-            Way("schemas/known_layers.yaml:903", layers=("GroupNorm", "Scale")),
+            Way("schemas/known_layers.yaml:904", layers=("GroupNorm", "Scale")),
             Way(
                 "bvlc/mapping.yaml:772",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
@@ -792,24 +792,24 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:930",
+        "schemas/known_layers.yaml:931",
         (
             Way(
-                "schemas/known_layers.yaml:931",
+                "schemas/known_layers.yaml:932",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:931",
+                        "schemas/known_layers.yaml:932",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:931",
+                "schemas/known_layers.yaml:932",
                 layers=("Hsigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:931",
+                        "schemas/known_layers.yaml:932",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -889,14 +889,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1195",
+        "schemas/known_layers.yaml:1196",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1197",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1196",
+                        "schemas/known_layers.yaml:1197",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -1031,28 +1031,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1814",
+        "schemas/known_layers.yaml:1815",
         (
             Way(
-                "schemas/known_layers.yaml:1815",
+                "schemas/known_layers.yaml:1816",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1815",
+                        "schemas/known_layers.yaml:1816",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and not has(Indices)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1747",
+                "schemas/known_layers.yaml:1748",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1747",
+                        "schemas/known_layers.yaml:1748",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1749",
+                        "schemas/known_layers.yaml:1750",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1288,14 +1288,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1480",
+        "schemas/known_layers.yaml:1481",
         (
             Way(
-                "schemas/known_layers.yaml:1481",
+                "schemas/known_layers.yaml:1482",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1481", 'mode in ["constant", "reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1482", 'mode in ["constant", "reflect", "edge"]'),
                 ),
             ),
             Way(
@@ -1820,9 +1820,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2867",
+        "schemas/known_layers.yaml:2870",
         (
-            Way("schemas/known_layers.yaml:2868", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2871", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1650",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1906,37 +1906,37 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:940",
+        "schemas/known_layers.yaml:941",
         (
-            Way("schemas/known_layers.yaml:940", layers=("HSwish",)),
-            Way("schemas/known_layers.yaml:940", layers=("Hswish",)),
+            Way("schemas/known_layers.yaml:941", layers=("HSwish",)),
+            Way("schemas/known_layers.yaml:941", layers=("Hswish",)),
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2564",
-        (Way("schemas/known_layers.yaml:2565", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2567",
+        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2979",
+        "schemas/known_layers.yaml:2982",
         (
             Way(
-                "schemas/known_layers.yaml:2980",
+                "schemas/known_layers.yaml:2983",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2980",
+                        "schemas/known_layers.yaml:2983",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2984",
+                        "schemas/known_layers.yaml:2987",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2376",
+                "schemas/known_layers.yaml:2377",
                 layers=("Resize",),
                 let=(
                     ("lower", 'mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)'),
@@ -1944,43 +1944,43 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2379",
+                        "schemas/known_layers.yaml:2380",
                         "X.rank == 4 and X.shape[1] == Y.shape[1] and (lower or aligned)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1380",
+                "schemas/known_layers.yaml:1381",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1381",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1384",
+                        "schemas/known_layers.yaml:1385",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1361",
+                "schemas/known_layers.yaml:1362",
                 layers=("NNInterp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1361",
+                        "schemas/known_layers.yaml:1362",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1098",
+                "schemas/known_layers.yaml:1099",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1098",
+                        "schemas/known_layers.yaml:1099",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1988,23 +1988,23 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2052",
-        (Way("schemas/known_layers.yaml:2053", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2053",
+        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2620",
+        "schemas/known_layers.yaml:2623",
         (
-            Way("schemas/known_layers.yaml:2620", layers=("ChannelShuffle",)),
-            Way("schemas/known_layers.yaml:2620", layers=("ShuffleChannel",)),
+            Way("schemas/known_layers.yaml:2623", layers=("ChannelShuffle",)),
+            Way("schemas/known_layers.yaml:2623", layers=("ShuffleChannel",)),
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2822",
+        "schemas/known_layers.yaml:2825",
         (
             Way(
-                "schemas/known_layers.yaml:2823",
+                "schemas/known_layers.yaml:2826",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2823", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2826", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2155,10 +2155,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "schemas/known_layers.yaml:284",
+        "schemas/known_layers.yaml:285",
         (
             Way(
-                "schemas/known_layers.yaml:286",
+                "schemas/known_layers.yaml:287",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2196,7 +2196,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:290",
+                        "schemas/known_layers.yaml:291",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2205,10 +2205,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Crop": Entry(
-        "schemas/known_layers.yaml:517",
+        "schemas/known_layers.yaml:518",
         (
             Way(
-                "schemas/known_layers.yaml:519",
+                "schemas/known_layers.yaml:520",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=[begin[0] + crop_h, begin[1] + crop_w], axes=[2, 3])",
                 let=(
                     ("rest", "[bottom.shape[2] - crop_h, bottom.shape[3] - crop_w]"),
@@ -2216,27 +2216,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:525",
+                        "schemas/known_layers.yaml:526",
                         "bottom.rank == 4",
                         "one bottom of four axes is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:526",
+                        "schemas/known_layers.yaml:527",
                         'type == "CENTER"',
                         "a random part is for training - type must be CENTER",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:527",
+                        "schemas/known_layers.yaml:528",
                         "crop_h > 0 and crop_w > 0 and min(rest) >= 0",
                         "crop_h and crop_w are due, and no larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:528",
+                        "schemas/known_layers.yaml:529",
                         "rest[0] % 2 == 0 and rest[1] % 2 == 0",
                         "an odd number of rows or columns is cut off, and which side loses more is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:529",
+                        "schemas/known_layers.yaml:530",
                         "offset_w == 0 and offset_h == 0",
                         "offset_w and offset_h are not known",
                     ),
@@ -2533,10 +2533,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Parameter": Entry(
-        "schemas/known_layers.yaml:1571",
+        "schemas/known_layers.yaml:1572",
         (
             Way(
-                "schemas/known_layers.yaml:1573",
+                "schemas/known_layers.yaml:1574",
                 rewrite="tops[0] = Identity(reshape(blobs[0], sizes))",
                 let=(
                     ("four", "channel > 0 and height > 0 and width > 0"),
@@ -2545,17 +2545,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1578",
+                        "schemas/known_layers.yaml:1579",
                         "len(bottoms) == 0 and len(blobs) == 1",
                         "no bottom is due, and one blob",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1579",
+                        "schemas/known_layers.yaml:1580",
                         "four != two",
                         "the sizes are channel, height and width, or m and n",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1580",
+                        "schemas/known_layers.yaml:1581",
                         "four or batch == 1 or blobs[0].rank == 3",
                         "a batch of matrices has a blob of three axes",
                     ),
@@ -2564,7 +2564,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2654,7 +2654,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1728",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2864,16 +2864,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "len(bottoms) == 3",
                         "three bottoms are due: a factor for each channel, x and y",
                     ),
+                    Condition(
+                        "schemas/known_layers.yaml:55",
+                        "bottoms[1].shape == bottoms[2].shape and bottoms[0].shape[:2] == bottoms[1].shape[:2]",
+                        "x and y are of one shape, and each image has factors of its own",
+                    ),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Correlation": Entry(
-        "schemas/known_layers.yaml:440",
+        "schemas/known_layers.yaml:441",
         (
             Way(
-                "schemas/known_layers.yaml:442",
+                "schemas/known_layers.yaml:443",
                 rewrite="kernels = Reshape(bottoms[0], shape=([n * c, 1] if groups != 1 else [n * many, c]) + window)\nimages = Reshape(bottoms[1], shape=[1, n * c] + bottoms[1].shape[2:])\nfound = Conv(images, kernels, kernel_shape=window, group=n * c if groups != 1 else n)\ntops[0] = Reshape(found, shape=[n, many] + size)",
                 let=(
                     ("n", "bottoms[1].shape[0]"),
@@ -2884,22 +2889,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:449",
+                        "schemas/known_layers.yaml:450",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[1].rank == 4",
                         "two bottoms of four axes are due: the kernels, and what they slide over",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:450",
+                        "schemas/known_layers.yaml:451",
                         "bottoms[0].shape[0] == n",
                         "there are kernels for each image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:451",
+                        "schemas/known_layers.yaml:452",
                         "groups == 1 and bottoms[0].shape[1] % c == 0 or groups == c and bottoms[0].shape[1] == c",
                         "groups is 1, with kernels of all channels, or the number of channels",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:452",
+                        "schemas/known_layers.yaml:453",
                         "min(size) > 0",
                         "the kernels are larger than what they slide over",
                     ),
@@ -2908,10 +2913,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Correlation1D": Entry(
-        "schemas/known_layers.yaml:473",
+        "schemas/known_layers.yaml:474",
         (
             Way(
-                "schemas/known_layers.yaml:475",
+                "schemas/known_layers.yaml:476",
                 rewrite="tops[0] = Concat(*[ReduceMean(Mul(bottoms[0], Pad(Slice(bottoms[1], starts=[0], ends=[w - d], axes=[3]), pads=[0, 0, 0, d, 0, 0, 0, 0])), axes=[1], keepdims=1) for d in places], axis=1)",
                 let=(
                     ("w", "bottoms[0].shape[3]"),
@@ -2919,22 +2924,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:479",
+                        "schemas/known_layers.yaml:480",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[0].shape == bottoms[1].shape",
                         "two bottoms of one shape of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:480",
+                        "schemas/known_layers.yaml:481",
                         "single_direction == -1 and kernel_size == 1 and pad == max_displacement",
                         "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:481",
+                        "schemas/known_layers.yaml:482",
                         "stride_1 == 1 and stride_2 == 1 and not do_abs and correlation_type == 'MULTIPLY'",
                         "strides, do_abs and SUBTRACT are not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:482",
+                        "schemas/known_layers.yaml:483",
                         "max_displacement + 1 < w",
                         "max_displacement must be less than the width",
                     ),
@@ -2943,10 +2948,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:987",
+        "schemas/known_layers.yaml:988",
         (
             Way(
-                "schemas/known_layers.yaml:990",
+                "schemas/known_layers.yaml:991",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2984,7 +2989,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:290",
+                        "schemas/known_layers.yaml:291",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2993,47 +2998,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Hsigmoid": Entry(
-        "schemas/known_layers.yaml:926",
+        "schemas/known_layers.yaml:927",
         (
             Way(
-                "schemas/known_layers.yaml:928",
+                "schemas/known_layers.yaml:929",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:926",
+        "schemas/known_layers.yaml:927",
         (
             Way(
-                "schemas/known_layers.yaml:928",
+                "schemas/known_layers.yaml:929",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "Hswish": Entry(
-        "schemas/known_layers.yaml:937",
-        (Way("schemas/known_layers.yaml:939", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:938",
+        (Way("schemas/known_layers.yaml:940", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:937",
-        (Way("schemas/known_layers.yaml:939", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:938",
+        (Way("schemas/known_layers.yaml:940", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         (
             Way(
-                "schemas/known_layers.yaml:2558",
+                "schemas/known_layers.yaml:2561",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2560",
+                        "schemas/known_layers.yaml:2563",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2561",
+                        "schemas/known_layers.yaml:2564",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3042,24 +3047,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1088",
+        "schemas/known_layers.yaml:1089",
         (
             Way(
-                "schemas/known_layers.yaml:1090",
+                "schemas/known_layers.yaml:1091",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1091",
+                        "schemas/known_layers.yaml:1092",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1092",
+                        "schemas/known_layers.yaml:1093",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1094",
+                        "schemas/known_layers.yaml:1095",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -3068,14 +3073,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2046",
         (
             Way(
-                "schemas/known_layers.yaml:2047",
+                "schemas/known_layers.yaml:2048",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2049",
+                        "schemas/known_layers.yaml:2050",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3084,51 +3089,51 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIMaskPooling": Entry(
-        "schemas/known_layers.yaml:2012",
+        "schemas/known_layers.yaml:2013",
         (
             Way(
-                "schemas/known_layers.yaml:2018",
+                "schemas/known_layers.yaml:2019",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:2018", "bin_scale == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2019", "bin_scale == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2026",
+                "schemas/known_layers.yaml:2027",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIMaskPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, bin_scale=bin_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:2026", "bin_scale != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2027", "bin_scale != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2015",
+                "schemas/known_layers.yaml:2016",
                 "len(bottoms) == 2 and bottoms[1].rank == 2",
                 "two bottoms are due: a feature map and regions",
             ),
             Condition(
-                "schemas/known_layers.yaml:2016",
+                "schemas/known_layers.yaml:2017",
                 "has(spatial_scale) and output_dim > 0 and group_size > 0",
                 "spatial_scale, output_dim and group_size are due",
             ),
         ),
     ),
     "NNInterp": Entry(
-        "schemas/known_layers.yaml:1351",
+        "schemas/known_layers.yaml:1352",
         (
             Way(
-                "schemas/known_layers.yaml:1353",
+                "schemas/known_layers.yaml:1354",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1354",
+                        "schemas/known_layers.yaml:1355",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1355",
+                        "schemas/known_layers.yaml:1356",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "factors and pads are not known; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1358",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -3137,48 +3142,48 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HeatMap2Coord": Entry(
-        "schemas/known_layers.yaml:947",
+        "schemas/known_layers.yaml:948",
         (
             Way(
-                "schemas/known_layers.yaml:958",
+                "schemas/known_layers.yaml:959",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ny = Cast(row, to=element_type("float32"))\nx = Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32"))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:958", "not coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:959", "not coord_reposition"),),
             ),
             Way(
-                "schemas/known_layers.yaml:968",
+                "schemas/known_layers.yaml:969",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ndown = Sign(Sub(Slice(bottom, starts=[2], ends=[h], axes=[2]), Slice(bottom, starts=[0], ends=[h - 2], axes=[2])))\nright = Sign(Sub(Slice(bottom, starts=[2], ends=[w], axes=[3]), Slice(bottom, starts=[0], ends=[w - 2], axes=[3])))\nstep_y = GatherElements(Reshape(Pad(down, pads=[0, 0, 1, 0, 0, 0, 1, 0]), shape=[0, c, h * w]), at, axis=2)\nstep_x = GatherElements(Reshape(Pad(right, pads=[0, 0, 0, 1, 0, 0, 0, 1]), shape=[0, c, h * w]), at, axis=2)\ny = Add(Cast(row, to=element_type("float32")), Mul(step_y, 0.25))\nx = Add(Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32")), Mul(step_x, 0.25))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:968", "coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:969", "coord_reposition"),),
             ),
         ),
         let=(("c", "bottom.shape[1]"), ("h", "bottom.shape[2]"), ("w", "bottom.shape[3]")),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:954",
+                "schemas/known_layers.yaml:955",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:955",
+                "schemas/known_layers.yaml:956",
                 "coord_h > 0 and coord_w > 0",
                 "coord_h and coord_w are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:956",
+                "schemas/known_layers.yaml:957",
                 "not coord_reposition or h > 2 and w > 2",
                 "a map whose maxima are moved towards a neighbour has three rows and columns",
             ),
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:1371",
+        "schemas/known_layers.yaml:1372",
         (
             Way(
-                "schemas/known_layers.yaml:1373",
+                "schemas/known_layers.yaml:1374",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1374",
+                        "schemas/known_layers.yaml:1375",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -3187,15 +3192,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2607",
+        "schemas/known_layers.yaml:2610",
         (
             Way(
-                "schemas/known_layers.yaml:2609",
+                "schemas/known_layers.yaml:2612",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2615",
+                        "schemas/known_layers.yaml:2618",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3205,15 +3210,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:161",
+        "schemas/known_layers.yaml:162",
         (
             Way(
-                "schemas/known_layers.yaml:164",
+                "schemas/known_layers.yaml:165",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=var_eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:167",
+                        "schemas/known_layers.yaml:168",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -3223,14 +3228,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2860",
+        "schemas/known_layers.yaml:2863",
         (
             Way(
-                "schemas/known_layers.yaml:2862",
+                "schemas/known_layers.yaml:2865",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2864",
+                        "schemas/known_layers.yaml:2867",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3240,19 +3245,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "PODROIAlignPooling": Entry(
-        "schemas/known_layers.yaml:2534",
+        "schemas/known_layers.yaml:2537",
         (
             Way(
-                "schemas/known_layers.yaml:2536",
+                "schemas/known_layers.yaml:2539",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sample_num, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2537",
+                        "schemas/known_layers.yaml:2540",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2538",
+                        "schemas/known_layers.yaml:2541",
                         "pooled_h > 0 and pooled_w > 0 and sample_num >= 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3261,14 +3266,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2229",
+        "schemas/known_layers.yaml:2230",
         (
             Way(
-                "schemas/known_layers.yaml:2232",
+                "schemas/known_layers.yaml:2233",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2236",
+                        "schemas/known_layers.yaml:2237",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3278,15 +3283,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "GroupNorm": Entry(
-        "schemas/known_layers.yaml:894",
+        "schemas/known_layers.yaml:895",
         (
             Way(
-                "schemas/known_layers.yaml:896",
+                "schemas/known_layers.yaml:897",
                 rewrite="tops[0] = GroupNormalization(bottom, full(c, 1.0), full(c, 0.0), num_groups=group_num, epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:897",
+                        "schemas/known_layers.yaml:898",
                         "group_num > 0 and bottom.shape[1] % group_num == 0",
                         "group_num does not divide the channels",
                     ),
@@ -3295,32 +3300,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2365",
+        "schemas/known_layers.yaml:2366",
         (
             Way(
-                "schemas/known_layers.yaml:2370",
+                "schemas/known_layers.yaml:2371",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
-                conditions=(Condition("schemas/known_layers.yaml:2370", "interp_mode == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2371", "interp_mode == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2372",
+                "schemas/known_layers.yaml:2373",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
-                conditions=(Condition("schemas/known_layers.yaml:2372", "interp_mode != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2373", "interp_mode != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2368",
+                "schemas/known_layers.yaml:2369",
                 "bottom.rank == 4 and height > 0 and width > 0",
                 "height and width are due, and a blob of four axes",
             ),
         ),
     ),
     "DeformableConvolution": Entry(
-        "schemas/known_layers.yaml:560",
+        "schemas/known_layers.yaml:561",
         (
             Way(
-                "schemas/known_layers.yaml:562",
+                "schemas/known_layers.yaml:563",
                 rewrite='W = in_shape(blobs[0], [num_output, c // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\nat = Add(Reshape(bottoms[1], shape=[0, deformable_group, count, 2] + out), places)\nboth = Cast(And(GreaterOrEqual(at, 0.0), Less(at, ends)), to=element_type("float32"))\nmask = Reshape(ReduceMin(both, axes=[3], keepdims=0), shape=[0, deformable_group * count] + out)\nmoved = Reshape(Sub(Min(at, lasts), places), shape=[0, 2 * deformable_group * count] + out)\ntops[0] = DeformConv(bottoms[0], W, moved, B, mask, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group, offset_group=deformable_group)',
                 let=(
                     ("k", "spatial(kernel_size, kernel_h, kernel_w, 0, 2)"),
@@ -3337,32 +3342,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:576",
+                        "schemas/known_layers.yaml:577",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[1].rank == 4 and axis == 1",
                         "two bottoms of four axes are due: the blob, and the offsets",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:577",
+                        "schemas/known_layers.yaml:578",
                         "len(hole) == 0 or not has(hole_h) and not has(hole_w)",
                         "the dilation is hole, or hole_h and hole_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:578",
+                        "schemas/known_layers.yaml:579",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:579",
+                        "schemas/known_layers.yaml:580",
                         "c % group == 0 and num_output % group == 0 and c % deformable_group == 0",
                         "group must divide the channels on both sides, and deformable_group those of the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:580",
+                        "schemas/known_layers.yaml:581",
                         "min(k) > 0 and min(out) > 0",
                         "the window has a size, and no larger one than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:581",
+                        "schemas/known_layers.yaml:582",
                         "bottoms[1].shape[1:] == [2 * count * deformable_group] + out",
                         "there are two offsets for each tap of each window and group",
                     ),
@@ -3371,15 +3376,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1182",
+        "schemas/known_layers.yaml:1183",
         (
             Way(
-                "schemas/known_layers.yaml:1184",
+                "schemas/known_layers.yaml:1185",
                 rewrite='a = Transpose(bottoms[0], perm=turned) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=turned) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 let=(("turned", "[1, 0] if bottoms[0].rank == 2 else [0, 2, 1]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1187",
+                        "schemas/known_layers.yaml:1188",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank and 2 <= bottoms[0].rank <= 3",
                         "two matrices are due, or two batches of them",
                     ),
@@ -3389,26 +3394,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2205",
+        "schemas/known_layers.yaml:2206",
         (
             Way(
-                "schemas/known_layers.yaml:2210",
+                "schemas/known_layers.yaml:2211",
                 rewrite="tops[0] = ReduceSum(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2210", 'operation == "SUM"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2211", 'operation == "SUM"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2212",
+                "schemas/known_layers.yaml:2213",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2212", 'operation == "MEAN"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2213", 'operation == "MEAN"'),),
             ),
         ),
         let=(("along", "axis_of(axis, bottom.rank)"),),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2783",
+        "schemas/known_layers.yaml:2786",
         (
             Way(
-                "schemas/known_layers.yaml:2785",
+                "schemas/known_layers.yaml:2788",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3417,12 +3422,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2787",
+                        "schemas/known_layers.yaml:2790",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2788",
+                        "schemas/known_layers.yaml:2791",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3432,24 +3437,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2819",
+        "schemas/known_layers.yaml:2822",
         (
             Way(
-                "schemas/known_layers.yaml:2820",
+                "schemas/known_layers.yaml:2823",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2969",
+        "schemas/known_layers.yaml:2972",
         (
             Way(
-                "schemas/known_layers.yaml:2971",
+                "schemas/known_layers.yaml:2974",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2974",
+                        "schemas/known_layers.yaml:2977",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3459,20 +3464,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1471",
+        "schemas/known_layers.yaml:1472",
         (
             Way(
-                "schemas/known_layers.yaml:1473",
+                "schemas/known_layers.yaml:1474",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=how, constant_value=value)",
                 let=(("how", 'mode if has(mode) else "constant"'),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1476",
+                        "schemas/known_layers.yaml:1477",
                         'how in ["constant", "reflect", "edge"]',
                         "mode is constant, reflect or edge",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1477",
+                        "schemas/known_layers.yaml:1478",
                         "len(pads) == 2 * bottom.rank",
                         "pads has a beginning and an end for each axis",
                     ),
@@ -3481,15 +3486,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:245",
+        "schemas/known_layers.yaml:246",
         (
             Way(
-                "schemas/known_layers.yaml:2609",
+                "schemas/known_layers.yaml:2612",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2615",
+                        "schemas/known_layers.yaml:2618",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3499,14 +3504,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2267",
+        "schemas/known_layers.yaml:2268",
         (
             Way(
-                "schemas/known_layers.yaml:2270",
+                "schemas/known_layers.yaml:2271",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2271",
+                        "schemas/known_layers.yaml:2272",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3515,25 +3520,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNorm3d": Entry(
-        "schemas/known_layers.yaml:114",
+        "schemas/known_layers.yaml:115",
         (
             Way(
-                "schemas/known_layers.yaml:117",
+                "schemas/known_layers.yaml:118",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:119",
+                        "schemas/known_layers.yaml:120",
                         "bottom.rank == 5",
                         "blobs of five axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:120",
+                        "schemas/known_layers.yaml:121",
                         "use_global_stats",
                         "statistics of the batch are for training - use_global_stats must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:121",
+                        "schemas/known_layers.yaml:122",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -3542,20 +3547,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling3d": Entry(
-        "schemas/known_layers.yaml:1785",
+        "schemas/known_layers.yaml:1786",
         (
             Way(
-                "schemas/known_layers.yaml:1805",
+                "schemas/known_layers.yaml:1806",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("schemas/known_layers.yaml:1805", 'pool == "MAX"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1806", 'pool == "MAX"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1807",
+                "schemas/known_layers.yaml:1808",
                 rewrite="x = bottom if p == zeros(3) else Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(x, kernel_shape=k, strides=s)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1807", 'pool == "AVE"'),
+                    Condition("schemas/known_layers.yaml:1808", 'pool == "AVE"'),
                     Condition(
-                        "schemas/known_layers.yaml:1809",
+                        "schemas/known_layers.yaml:1810",
                         "max(over) == 0",
                         "a window hangs over the end, and by what its sum is divided is not known",
                     ),
@@ -3572,42 +3577,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1795",
+                "schemas/known_layers.yaml:1796",
                 "bottom.rank == 5",
                 "blobs of five axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1796",
+                "schemas/known_layers.yaml:1797",
                 "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and (global_pooling or has(kernel_size) != has(kernel_d))",
                 "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1798",
+                "schemas/known_layers.yaml:1799",
                 "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                 "the stride is stride, or stride_d, stride_h and stride_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1800",
+                "schemas/known_layers.yaml:1801",
                 "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                 "the padding is pad, or pad_d, pad_h and pad_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1802",
+                "schemas/known_layers.yaml:1803",
                 "min(k) > 0 and min(s) > 0 and min(count) > 0",
                 "window and stride are positive, and the window fits",
             ),
             Condition(
-                "schemas/known_layers.yaml:1803",
+                "schemas/known_layers.yaml:1804",
                 "all([b < w for b, w in zip(p, k)]) and all([(o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p)])",
                 "a window lies in the padding",
             ),
         ),
     ),
     "Convolution3d": Entry(
-        "schemas/known_layers.yaml:334",
+        "schemas/known_layers.yaml:335",
         (
             Way(
-                "schemas/known_layers.yaml:336",
+                "schemas/known_layers.yaml:337",
                 rewrite="W = in_shape(blobs[0], [num_output, bottom.shape[1] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ntops[0] = Conv(bottom, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)",
                 let=(
                     ("k", "[kernel_d, kernel_h, kernel_w] if has(kernel_d) else [kernel_size, kernel_size, kernel_size]"),
@@ -3617,47 +3622,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:342",
+                        "schemas/known_layers.yaml:343",
                         "bottom.rank == 5",
                         "blobs of five axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:343",
+                        "schemas/known_layers.yaml:344",
                         "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and has(kernel_size) != has(kernel_d)",
                         "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:345",
+                        "schemas/known_layers.yaml:346",
                         "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                         "the stride is stride, or stride_d, stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:347",
+                        "schemas/known_layers.yaml:348",
                         "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                         "the padding is pad, or pad_d, pad_h and pad_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:349",
+                        "schemas/known_layers.yaml:350",
                         "has(hole_d) == has(hole_h) and has(hole_d) == has(hole_w) and not (has(hole) and has(hole_d))",
                         "the dilation is hole, or hole_d, hole_h and hole_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:351",
+                        "schemas/known_layers.yaml:352",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:352",
+                        "schemas/known_layers.yaml:353",
                         "bottom.shape[1] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:353",
+                        "schemas/known_layers.yaml:354",
                         "min(k) > 0 and min(s) > 0 and min(d) > 0",
                         "window, stride and dilation are positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:354",
+                        "schemas/known_layers.yaml:355",
                         "min(window_count(bottom.shape[2:], k, s, p, d)) > 0",
                         "the window is larger than the bottom",
                     ),
@@ -3666,14 +3671,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reshape3d": Entry(
-        "schemas/known_layers.yaml:2355",
+        "schemas/known_layers.yaml:2356",
         (
             Way(
-                "schemas/known_layers.yaml:2357",
+                "schemas/known_layers.yaml:2358",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, 0, -1))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2358",
+                        "schemas/known_layers.yaml:2359",
                         "axis == 0 and num_axes == -1",
                         "NART's readers differ about axis and num_axes",
                     ),
@@ -3682,26 +3687,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:251",
+        "schemas/known_layers.yaml:252",
         (
             Way(
-                "schemas/known_layers.yaml:254",
+                "schemas/known_layers.yaml:255",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:256",
+                        "schemas/known_layers.yaml:257",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:257", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:258", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2587",
-        (Way("schemas/known_layers.yaml:2588", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2590",
+        (Way("schemas/known_layers.yaml:2591", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Abs": Entry("nart/mapping.yaml:57", (Way("nart/mapping.yaml:57", rewrite="tops[0] = Abs(bottom)"),)),
     "Exchange": Entry(

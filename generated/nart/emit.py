@@ -197,17 +197,17 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1830)."""
+    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1831)."""
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1830")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1831")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1830")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1831")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1830")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1831")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(6)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(6)",
-            "schemas/known_layers.yaml:1830",
+            "schemas/known_layers.yaml:1831",
         )
     e.layer(
         layers.Pooling3d(
@@ -229,22 +229,22 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1731)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1731",
+            "schemas/known_layers.yaml:1732",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -490,13 +490,13 @@ def emit_batch_normalization_2(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BN (schemas/known_layers.yaml:173)."""
+    """BatchNormalization -> BN (schemas/known_layers.yaml:174)."""
     if op.training_mode != 0:
         raise Refused("batch statistics are for training", "bvlc/mapping.yaml:279")
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:173")
+        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:174")
     if running_var is not None:
-        raise Refused("running_var is not computed", "schemas/known_layers.yaml:173")
+        raise Refused("running_var is not computed", "schemas/known_layers.yaml:174")
     each = (1, X.shape[1], 1, 1)
     e.layer(
         layers.BN(var_eps=op.epsilon, moving_average=True),
@@ -640,26 +640,26 @@ def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Clip (schemas/known_layers.yaml:264)."""
+    """Clip -> Clip (schemas/known_layers.yaml:265)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:265")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:265")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:265")
     e.layer(layers.Clip(min=op.min, max=op.max), (input,), tops=(output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2240)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2241)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2241")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2241")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2241")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2241")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -771,11 +771,11 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution3d (schemas/known_layers.yaml:361)."""
+    """Conv -> Convolution3d (schemas/known_layers.yaml:362)."""
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:361")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:362")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:361")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:362")
     e.layer(
         layers.Convolution3d(
             num_output=W.shape[0],
@@ -801,13 +801,13 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> HoleConvolution (schemas/known_layers.yaml:995)."""
+    """Conv -> HoleConvolution (schemas/known_layers.yaml:996)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:995")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:996")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:995")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:996")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:995")
+        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:996")
     e.layer(
         layers.HoleConvolution(
             num_output=W.shape[0],
@@ -829,13 +829,13 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (schemas/known_layers.yaml:293)."""
+    """Conv -> Convolution (schemas/known_layers.yaml:294)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:293")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:294")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:293")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:294")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:293")
+        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:294")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -1340,7 +1340,7 @@ def emit_group_normalization_1(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> GroupNorm + Scale (schemas/known_layers.yaml:903)."""
+    """GroupNormalization -> GroupNorm + Scale (schemas/known_layers.yaml:904)."""
     top = e.layer(layers.GroupNorm(group_num=op.num_groups, eps=op.epsilon), (X,))
     e.layer(layers.Scale(bias_term=True), (top,), blobs=(scale, bias), tops=(Y,))
 
@@ -1382,20 +1382,20 @@ def emit_gru(
 
 
 def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> HSigmoid (schemas/known_layers.yaml:931)."""
+    """HardSigmoid -> HSigmoid (schemas/known_layers.yaml:932)."""
     if not abs(op.alpha - 1 / 6) < 1e-06:
-        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:931")
+        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:932")
     if op.beta != 0.5:
-        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:931")
+        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:932")
     e.layer(layers.HSigmoid(), (X,), tops=(Y,))
 
 
 def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Hsigmoid (schemas/known_layers.yaml:931)."""
+    """HardSigmoid -> Hsigmoid (schemas/known_layers.yaml:932)."""
     if not abs(op.alpha - 1 / 6) < 1e-06:
-        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:931")
+        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:932")
     if op.beta != 0.5:
-        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:931")
+        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:932")
     e.layer(layers.Hsigmoid(), (X,), tops=(Y,))
 
 
@@ -1561,15 +1561,15 @@ def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> MatMul (schemas/known_layers.yaml:1196)."""
+    """MatMul -> MatMul (schemas/known_layers.yaml:1197)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:1196")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:1197")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:1196")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:1197")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:1196")
+        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:1197")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:1196")
+        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:1197")
     e.layer(layers.MatMul(mode="NN"), (A, B), tops=(Y,))
 
 
@@ -1746,20 +1746,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1815)."""
+    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1816)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1815")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1816")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1815")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1816")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1815")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1816")
     if Indices is not None:
-        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1815")
+        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1816")
     e.layer(
         layers.Pooling3d(
             pool="MAX",
@@ -1780,20 +1780,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1747)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2198,12 +2198,12 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> Pad (schemas/known_layers.yaml:1481)."""
+    """Pad -> Pad (schemas/known_layers.yaml:1482)."""
     pads = e.known(op.pads)
     if op.mode not in ("constant", "reflect", "edge"):
         raise Refused(
             "does not hold: mode in ['constant', 'reflect', 'edge']",
-            "schemas/known_layers.yaml:1481",
+            "schemas/known_layers.yaml:1482",
         )
     each = lib.pad_pairs(pads, op.axes, data.rank)
     e.layer(
@@ -2997,7 +2997,7 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2868)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2871)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
@@ -3147,17 +3147,17 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_hard_swish_1(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> HSwish (schemas/known_layers.yaml:940)."""
+    """HardSwish -> HSwish (schemas/known_layers.yaml:941)."""
     e.layer(layers.HSwish(), (X,), tops=(Y,))
 
 
 def emit_hard_swish_2(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> Hswish (schemas/known_layers.yaml:940)."""
+    """HardSwish -> Hswish (schemas/known_layers.yaml:941)."""
     e.layer(layers.Hswish(), (X,), tops=(Y,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2565)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2568)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3170,36 +3170,36 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2980)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2983)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2980")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2983")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2980")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2983")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2980")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2983")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2980",
+            "schemas/known_layers.yaml:2983",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2984")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2987")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2984")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2987")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Resize (schemas/known_layers.yaml:2376)."""
+    """Resize -> Resize (schemas/known_layers.yaml:2377)."""
     lower = op.mode == "nearest" and op.coordinate_transformation_mode == "asymmetric" and op.nearest_mode == "floor" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     aligned = op.mode == "linear" and op.coordinate_transformation_mode == "align_corners" and op.antialias == 0
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2379")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2380")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2379")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2380")
     if not (lower or aligned):
-        raise Refused("does not hold: lower or aligned", "schemas/known_layers.yaml:2379")
+        raise Refused("does not hold: lower or aligned", "schemas/known_layers.yaml:2380")
     e.layer(
         layers.Resize(height=Y.shape[2], width=Y.shape[3], interp_mode=1 if aligned else 0),
         (X,),
@@ -3208,69 +3208,69 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_3(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> NNUpsample (schemas/known_layers.yaml:1380)."""
+    """Resize -> NNUpsample (schemas/known_layers.yaml:1381)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1380")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1381")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1380")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1381")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1380")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1381")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:1380",
+            "schemas/known_layers.yaml:1381",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1384")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1385")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1384")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1385")
     e.layer(layers.NNUpsample(resize=factor), (X,), tops=(Y,))
 
 
 def emit_resize_4(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> NNInterp (schemas/known_layers.yaml:1361)."""
+    """Resize -> NNInterp (schemas/known_layers.yaml:1362)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1361")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1362")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1361")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1362")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1361")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1362")
     if op.coordinate_transformation_mode != "asymmetric":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'asymmetric'",
-            "schemas/known_layers.yaml:1361",
+            "schemas/known_layers.yaml:1362",
         )
     if op.nearest_mode != "floor":
-        raise Refused("does not hold: nearest_mode == 'floor'", "schemas/known_layers.yaml:1361")
+        raise Refused("does not hold: nearest_mode == 'floor'", "schemas/known_layers.yaml:1362")
     if not lib.by_sizes(X.shape[:], Y.shape[:], op.scales):
         raise Refused(
             "does not hold: by_sizes(X.shape[:], Y.shape[:], scales)",
-            "schemas/known_layers.yaml:1361",
+            "schemas/known_layers.yaml:1362",
         )
     e.layer(layers.NNInterp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_resize_5(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:1098)."""
+    """Resize -> Interp (schemas/known_layers.yaml:1099)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1098")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1099")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1098")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1099")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1098")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1099")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:1098",
+            "schemas/known_layers.yaml:1099",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1098")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1099")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2053)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2054)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3283,19 +3283,19 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_channel_shuffle_1(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2620)."""
+    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2623)."""
     e.layer(layers.ChannelShuffle(group=op.group), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle_2(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2620)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2623)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2823)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2826)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2823")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2826")
     e.layer(layers.SubpixelUp(upsample=op.blocksize), (input,), tops=(output,))
 
 
@@ -3330,8 +3330,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1830"),
-            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1731"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1831"),
+            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1732"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:233"),
@@ -3346,7 +3346,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.BatchNormalization: Rule(
         (
             Alternative(emit_batch_normalization_1, "bvlc/mapping.yaml:278"),
-            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:173"),
+            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:174"),
         ),
     ),
     caffe_ops.AddAlong: Rule((Alternative(emit_add_along, "bvlc/mapping.yaml:292"),)),
@@ -3369,8 +3369,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Clip: Rule(
         (
             Alternative(emit_clip_1, "nart/mapping.yaml:39"),
-            Alternative(emit_clip_2, "schemas/known_layers.yaml:264"),
-            Alternative(emit_clip_3, "schemas/known_layers.yaml:2240"),
+            Alternative(emit_clip_2, "schemas/known_layers.yaml:265"),
+            Alternative(emit_clip_3, "schemas/known_layers.yaml:2241"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_6, "bvlc/mapping.yaml:419"),
@@ -3388,9 +3388,9 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "schemas/known_layers.yaml:361"),
-            Alternative(emit_conv_2, "schemas/known_layers.yaml:995"),
-            Alternative(emit_conv_3, "schemas/known_layers.yaml:293"),
+            Alternative(emit_conv_1, "schemas/known_layers.yaml:362"),
+            Alternative(emit_conv_2, "schemas/known_layers.yaml:996"),
+            Alternative(emit_conv_3, "schemas/known_layers.yaml:294"),
             Alternative(emit_conv_4, "bvlc/mapping.yaml:477"),
             Alternative(emit_conv_6, "bvlc/mapping.yaml:503"),
         ),
@@ -3455,15 +3455,15 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:768"),)),
     hub.GroupNormalization: Rule(
         (
-            Alternative(emit_group_normalization_1, "schemas/known_layers.yaml:903"),
+            Alternative(emit_group_normalization_1, "schemas/known_layers.yaml:904"),
             Alternative(emit_group_normalization_2, "bvlc/mapping.yaml:772"),
         ),
     ),
     hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:801"),)),
     hub.HardSigmoid: Rule(
         (
-            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:931"),
-            Alternative(emit_hard_sigmoid_2, "schemas/known_layers.yaml:931"),
+            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:932"),
+            Alternative(emit_hard_sigmoid_2, "schemas/known_layers.yaml:932"),
             Alternative(emit_hard_sigmoid_3, "bvlc/mapping.yaml:805"),
         ),
     ),
@@ -3487,7 +3487,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:1196"),
+            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:1197"),
             Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:951"),
             Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:959"),
             Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:968"),
@@ -3510,8 +3510,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1815"),
-            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1747"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1816"),
+            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1748"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1050"),
@@ -3560,7 +3560,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:1481"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:1482"),
             Alternative(emit_pad_2, "bvlc/mapping.yaml:1212"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1214"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1218"),
@@ -3677,7 +3677,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2868"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2871"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3695,26 +3695,26 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.HardSwish: Rule(
         (
-            Alternative(emit_hard_swish_1, "schemas/known_layers.yaml:940"),
-            Alternative(emit_hard_swish_2, "schemas/known_layers.yaml:940"),
+            Alternative(emit_hard_swish_1, "schemas/known_layers.yaml:941"),
+            Alternative(emit_hard_swish_2, "schemas/known_layers.yaml:941"),
         ),
     ),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2565"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2568"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:2980"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2376"),
-            Alternative(emit_resize_3, "schemas/known_layers.yaml:1380"),
-            Alternative(emit_resize_4, "schemas/known_layers.yaml:1361"),
-            Alternative(emit_resize_5, "schemas/known_layers.yaml:1098"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:2983"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2377"),
+            Alternative(emit_resize_3, "schemas/known_layers.yaml:1381"),
+            Alternative(emit_resize_4, "schemas/known_layers.yaml:1362"),
+            Alternative(emit_resize_5, "schemas/known_layers.yaml:1099"),
         ),
     ),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2053"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2054"),)),
     caffe_ops.ChannelShuffle: Rule(
         (
-            Alternative(emit_channel_shuffle_1, "schemas/known_layers.yaml:2620"),
-            Alternative(emit_channel_shuffle_2, "schemas/known_layers.yaml:2620"),
+            Alternative(emit_channel_shuffle_1, "schemas/known_layers.yaml:2623"),
+            Alternative(emit_channel_shuffle_2, "schemas/known_layers.yaml:2623"),
         ),
     ),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2823"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2826"),)),
 }

@@ -163,7 +163,7 @@ def read_concat(r: Read, param: layers.Concat) -> None:
 
 
 def read_convolution(r: Read, param: layers.Convolution) -> None:
-    """What layer Convolution computes (schemas/known_layers.yaml:284)."""
+    """What layer Convolution computes (schemas/known_layers.yaml:285)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -204,7 +204,7 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
     if not both:
         raise Refused(
             "hole is not read in this layer; give hole_h and hole_w",
-            "schemas/known_layers.yaml:290",
+            "schemas/known_layers.yaml:291",
         )
     x = (
         bottom
@@ -221,7 +221,7 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
 
 
 def read_crop(r: Read, param: layers.Crop) -> None:
-    """What layer Crop computes (schemas/known_layers.yaml:517)."""
+    """What layer Crop computes (schemas/known_layers.yaml:518)."""
     bottom = r.one_bottom()
     type = param.type if param.type is not None else "CENTER"
     crop_w = param.crop_w if param.crop_w is not None else 0
@@ -229,39 +229,39 @@ def read_crop(r: Read, param: layers.Crop) -> None:
     offset_w = param.offset_w if param.offset_w is not None else 0
     offset_h = param.offset_h if param.offset_h is not None else 0
     if bottom.rank != 4:
-        raise Refused("one bottom of four axes is due", "schemas/known_layers.yaml:525")
+        raise Refused("one bottom of four axes is due", "schemas/known_layers.yaml:526")
     if type != "CENTER":
-        raise Refused("a random part is for training - type must be CENTER", "schemas/known_layers.yaml:526")
+        raise Refused("a random part is for training - type must be CENTER", "schemas/known_layers.yaml:527")
     rest = (bottom.shape[2] - crop_h, bottom.shape[3] - crop_w)
     if not crop_h > 0:
         raise Refused(
             "crop_h and crop_w are due, and no larger than the bottom",
-            "schemas/known_layers.yaml:527",
+            "schemas/known_layers.yaml:528",
         )
     if not crop_w > 0:
         raise Refused(
             "crop_h and crop_w are due, and no larger than the bottom",
-            "schemas/known_layers.yaml:527",
+            "schemas/known_layers.yaml:528",
         )
     if not min(rest) >= 0:
         raise Refused(
             "crop_h and crop_w are due, and no larger than the bottom",
-            "schemas/known_layers.yaml:527",
+            "schemas/known_layers.yaml:528",
         )
     if rest[0] % 2 != 0:
         raise Refused(
             "an odd number of rows or columns is cut off, and which side loses more is not known",
-            "schemas/known_layers.yaml:528",
+            "schemas/known_layers.yaml:529",
         )
     if rest[1] % 2 != 0:
         raise Refused(
             "an odd number of rows or columns is cut off, and which side loses more is not known",
-            "schemas/known_layers.yaml:528",
+            "schemas/known_layers.yaml:529",
         )
     if offset_w != 0:
-        raise Refused("offset_w and offset_h are not known", "schemas/known_layers.yaml:529")
+        raise Refused("offset_w and offset_h are not known", "schemas/known_layers.yaml:530")
     if offset_h != 0:
-        raise Refused("offset_w and offset_h are not known", "schemas/known_layers.yaml:529")
+        raise Refused("offset_w and offset_h are not known", "schemas/known_layers.yaml:530")
     begin = tuple(n // 2 for n in rest)
     r.top(
         0,
@@ -590,7 +590,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_parameter(r: Read, param: layers.Parameter) -> None:
-    """What layer Parameter computes (schemas/known_layers.yaml:1571)."""
+    """What layer Parameter computes (schemas/known_layers.yaml:1572)."""
     bottoms = r.bottoms
     blobs = r.blobs
     batch = param.batch if param.batch is not None else 1
@@ -600,21 +600,21 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
     height = param.height if param.height is not None else -1
     width = param.width if param.width is not None else -1
     if len(bottoms) != 0:
-        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1578")
+        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1579")
     if len(blobs) != 1:
-        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1578")
+        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1579")
     four = channel > 0 and height > 0 and width > 0
     two = m > 0 and n > 0
     if four == two:
-        raise Refused("the sizes are channel, height and width, or m and n", "schemas/known_layers.yaml:1579")
+        raise Refused("the sizes are channel, height and width, or m and n", "schemas/known_layers.yaml:1580")
     if not (four or batch == 1 or blobs[0].rank == 3):
-        raise Refused("a batch of matrices has a blob of three axes", "schemas/known_layers.yaml:1580")
+        raise Refused("a batch of matrices has a blob of three axes", "schemas/known_layers.yaml:1581")
     sizes = (batch, channel, height, width) if four else (m, n) if blobs[0].rank < 3 else (batch, m, n)
     r.top(0, r.value(hub.Identity(), (lib.reshape(blobs[0], sizes),)))
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1719)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -663,7 +663,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -716,7 +716,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1719")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -937,6 +937,16 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
             "three bottoms are due: a factor for each channel, x and y",
             "schemas/known_layers.yaml:54",
         )
+    if bottoms[1].shape != bottoms[2].shape:
+        raise Refused(
+            "x and y are of one shape, and each image has factors of its own",
+            "schemas/known_layers.yaml:55",
+        )
+    if bottoms[0].shape[:2] != bottoms[1].shape[:2]:
+        raise Refused(
+            "x and y are of one shape, and each image has factors of its own",
+            "schemas/known_layers.yaml:55",
+        )
     channels = bottoms[1].shape[1]
     ones_behind = lib.ones(bottoms[1].rank - 2)
     a = r.value(hub.Reshape(shape=(0, channels) + ones_behind), (bottoms[0],))
@@ -944,37 +954,37 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_correlation(r: Read, param: layers.Correlation) -> None:
-    """What layer Correlation computes (schemas/known_layers.yaml:440)."""
+    """What layer Correlation computes (schemas/known_layers.yaml:441)."""
     bottoms = r.bottoms
     groups = param.groups if param.groups is not None else 1
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms of four axes are due: the kernels, and what they slide over",
-            "schemas/known_layers.yaml:449",
+            "schemas/known_layers.yaml:450",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms of four axes are due: the kernels, and what they slide over",
-            "schemas/known_layers.yaml:449",
+            "schemas/known_layers.yaml:450",
         )
     if bottoms[1].rank != 4:
         raise Refused(
             "two bottoms of four axes are due: the kernels, and what they slide over",
-            "schemas/known_layers.yaml:449",
+            "schemas/known_layers.yaml:450",
         )
     n = bottoms[1].shape[0]
     if bottoms[0].shape[0] != n:
-        raise Refused("there are kernels for each image", "schemas/known_layers.yaml:450")
+        raise Refused("there are kernels for each image", "schemas/known_layers.yaml:451")
     c = bottoms[1].shape[1]
     if not ((groups == 1 and bottoms[0].shape[1] % c == 0) or (groups == c and bottoms[0].shape[1] == c)):
         raise Refused(
             "groups is 1, with kernels of all channels, or the number of channels",
-            "schemas/known_layers.yaml:451",
+            "schemas/known_layers.yaml:452",
         )
     window = bottoms[0].shape[2:]
     size = tuple(a - b + 1 for a, b in zip(bottoms[1].shape[2:], window, strict=True))
     if not min(size) > 0:
-        raise Refused("the kernels are larger than what they slide over", "schemas/known_layers.yaml:452")
+        raise Refused("the kernels are larger than what they slide over", "schemas/known_layers.yaml:453")
     many = bottoms[0].shape[1] if groups != 1 else bottoms[0].shape[1] // c
     kernels = r.value(
         hub.Reshape(shape=((n * c, 1) if groups != 1 else (n * many, c)) + window),
@@ -989,7 +999,7 @@ def read_correlation(r: Read, param: layers.Correlation) -> None:
 
 
 def read_correlation1_d(r: Read, param: layers.Correlation1D) -> None:
-    """What layer Correlation1D computes (schemas/known_layers.yaml:473)."""
+    """What layer Correlation1D computes (schemas/known_layers.yaml:474)."""
     bottoms = r.bottoms
     pad = param.pad if param.pad is not None else 0
     kernel_size = param.kernel_size if param.kernel_size is not None else 0
@@ -1000,37 +1010,37 @@ def read_correlation1_d(r: Read, param: layers.Correlation1D) -> None:
     single_direction = param.single_direction if param.single_direction is not None else 0
     correlation_type = param.correlation_type if param.correlation_type is not None else "MULTIPLY"
     if len(bottoms) != 2:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:479")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:480")
     if bottoms[0].rank != 4:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:479")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:480")
     if bottoms[0].shape != bottoms[1].shape:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:479")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:480")
     if single_direction != -1:
         raise Refused(
             "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
-            "schemas/known_layers.yaml:480",
+            "schemas/known_layers.yaml:481",
         )
     if kernel_size != 1:
         raise Refused(
             "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
-            "schemas/known_layers.yaml:480",
+            "schemas/known_layers.yaml:481",
         )
     if pad != max_displacement:
         raise Refused(
             "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
-            "schemas/known_layers.yaml:480",
+            "schemas/known_layers.yaml:481",
         )
     if stride_1 != 1:
-        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:481")
+        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:482")
     if stride_2 != 1:
-        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:481")
+        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:482")
     if do_abs:
-        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:481")
+        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:482")
     if correlation_type != "MULTIPLY":
-        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:481")
+        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:482")
     w = bottoms[0].shape[3]
     if not max_displacement + 1 < w:
-        raise Refused("max_displacement must be less than the width", "schemas/known_layers.yaml:482")
+        raise Refused("max_displacement must be less than the width", "schemas/known_layers.yaml:483")
     places = tuple(max_displacement + 1 - i for i in range(max_displacement + 1))
     r.top(
         0,
@@ -1056,7 +1066,7 @@ def read_correlation1_d(r: Read, param: layers.Correlation1D) -> None:
 
 
 def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
-    """What layer HoleConvolution computes (schemas/known_layers.yaml:987)."""
+    """What layer HoleConvolution computes (schemas/known_layers.yaml:988)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1097,7 +1107,7 @@ def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
     if not both:
         raise Refused(
             "hole is not read in this layer; give hole_h and hole_w",
-            "schemas/known_layers.yaml:290",
+            "schemas/known_layers.yaml:291",
         )
     x = (
         bottom
@@ -1114,41 +1124,41 @@ def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
 
 
 def read_hsigmoid(r: Read, param: layers.Hsigmoid) -> None:
-    """What layer Hsigmoid computes (schemas/known_layers.yaml:926)."""
+    """What layer Hsigmoid computes (schemas/known_layers.yaml:927)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSigmoid(alpha=1 / 6, beta=0.5), (bottom,)))
 
 
 def read_h_sigmoid(r: Read, param: layers.HSigmoid) -> None:
-    """What layer HSigmoid computes (schemas/known_layers.yaml:926)."""
+    """What layer HSigmoid computes (schemas/known_layers.yaml:927)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSigmoid(alpha=1 / 6, beta=0.5), (bottom,)))
 
 
 def read_hswish(r: Read, param: layers.Hswish) -> None:
-    """What layer Hswish computes (schemas/known_layers.yaml:937)."""
+    """What layer Hswish computes (schemas/known_layers.yaml:938)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_h_swish(r: Read, param: layers.HSwish) -> None:
-    """What layer HSwish computes (schemas/known_layers.yaml:937)."""
+    """What layer HSwish computes (schemas/known_layers.yaml:938)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2556)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2560")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     r.top(
         0,
         r.value(
@@ -1159,33 +1169,33 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1088)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1089)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     pad_beg = param.pad_beg if param.pad_beg is not None else 0
     pad_end = param.pad_end if param.pad_end is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1091")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1092")
     if (param.zoom_factor is not None or param.shrink_factor is not None or param.scale_factor is not None):
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:1092",
+            "schemas/known_layers.yaml:1093",
         )
     if pad_beg != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:1092",
+            "schemas/known_layers.yaml:1093",
         )
     if pad_end != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:1092",
+            "schemas/known_layers.yaml:1093",
         )
     if not height > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:1094")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1095")
     if not width > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:1094")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1095")
     r.top(
         0,
         r.value(
@@ -1201,13 +1211,13 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2045)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2049")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
     r.top(
         0,
         r.value(
@@ -1222,7 +1232,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
-    """What layer PSROIMaskPooling computes (schemas/known_layers.yaml:2012)."""
+    """What layer PSROIMaskPooling computes (schemas/known_layers.yaml:2013)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
@@ -1230,15 +1240,15 @@ def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
     roi_scale = param.roi_scale if param.roi_scale is not None else 1.0
     bin_scale = param.bin_scale if param.bin_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2015")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2016")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2015")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2016")
     if param.spatial_scale is None:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2016")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2017")
     if not output_dim > 0:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2016")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2017")
     if not group_size > 0:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2016")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2017")
     if bin_scale == 1:
         first = r.value(hub.Slice(starts=(1,), ends=(3,), axes=(1,)), (bottoms[1],))
         last = r.value(hub.Slice(starts=(3,), ends=(5,), axes=(1,)), (bottoms[1],))
@@ -1296,37 +1306,37 @@ def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2012")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2013")
 
 
 def read_nn_interp(r: Read, param: layers.NNInterp) -> None:
-    """What layer NNInterp computes (schemas/known_layers.yaml:1351)."""
+    """What layer NNInterp computes (schemas/known_layers.yaml:1352)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     pad_beg = param.pad_beg if param.pad_beg is not None else 0
     pad_end = param.pad_end if param.pad_end is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1354")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1355")
     if (param.zoom_factor is not None or param.shrink_factor is not None or param.scale_factor is not None):
         raise Refused(
             "factors and pads are not known; give height and width alone",
-            "schemas/known_layers.yaml:1355",
+            "schemas/known_layers.yaml:1356",
         )
     if pad_beg != 0:
         raise Refused(
             "factors and pads are not known; give height and width alone",
-            "schemas/known_layers.yaml:1355",
+            "schemas/known_layers.yaml:1356",
         )
     if pad_end != 0:
         raise Refused(
             "factors and pads are not known; give height and width alone",
-            "schemas/known_layers.yaml:1355",
+            "schemas/known_layers.yaml:1356",
         )
     if not height > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:1357")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1358")
     if not width > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:1357")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1358")
     r.top(
         0,
         r.value(
@@ -1343,23 +1353,23 @@ def read_nn_interp(r: Read, param: layers.NNInterp) -> None:
 
 
 def read_heat_map2_coord(r: Read, param: layers.HeatMap2Coord) -> None:
-    """What layer HeatMap2Coord computes (schemas/known_layers.yaml:947)."""
+    """What layer HeatMap2Coord computes (schemas/known_layers.yaml:948)."""
     bottom = r.one_bottom()
     coord_h = param.coord_h if param.coord_h is not None else 0
     coord_w = param.coord_w if param.coord_w is not None else 0
     coord_reposition = param.coord_reposition if param.coord_reposition is not None else False
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:954")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:955")
     if not coord_h > 0:
-        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:955")
+        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:956")
     if not coord_w > 0:
-        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:955")
+        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:956")
     h = bottom.shape[2]
     w = bottom.shape[3]
     if not (not coord_reposition or (h > 2 and w > 2)):
         raise Refused(
             "a map whose maxima are moved towards a neighbour has three rows and columns",
-            "schemas/known_layers.yaml:956",
+            "schemas/known_layers.yaml:957",
         )
     if not coord_reposition:
         c = bottom.shape[1]
@@ -1459,17 +1469,17 @@ def read_heat_map2_coord(r: Read, param: layers.HeatMap2Coord) -> None:
         )
         r.top(0, r.value(hub.Reshape(shape=(0, 3 * c)), (all_,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:947")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:948")
 
 
 def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
-    """What layer NNUpsample computes (schemas/known_layers.yaml:1371)."""
+    """What layer NNUpsample computes (schemas/known_layers.yaml:1372)."""
     bottom = r.one_bottom()
     resize = param.resize if param.resize is not None else 2
     if bottom.rank != 4:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1374")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1375")
     if not resize > 0:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1374")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1375")
     s = float(resize)
     r.top(
         0,
@@ -1486,14 +1496,14 @@ def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2607)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1506,12 +1516,12 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_bn(r: Read, param: layers.BN) -> None:
-    """What layer BN computes (schemas/known_layers.yaml:161)."""
+    """What layer BN computes (schemas/known_layers.yaml:162)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     var_eps = param.var_eps if param.var_eps is not None else 1e-10
     if len(blobs) != 4:
-        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:167")
+        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:168")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1529,31 +1539,31 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2860)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2863)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2864")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2867")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
 def read_podroi_align_pooling(r: Read, param: layers.PODROIAlignPooling) -> None:
-    """What layer PODROIAlignPooling computes (schemas/known_layers.yaml:2534)."""
+    """What layer PODROIAlignPooling computes (schemas/known_layers.yaml:2537)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sample_num = param.sample_num if param.sample_num is not None else 1
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2537")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2540")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2537")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2540")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2538")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2541")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2538")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2541")
     if not sample_num >= 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2538")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2541")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1581,24 +1591,24 @@ def read_podroi_align_pooling(r: Read, param: layers.PODROIAlignPooling) -> None
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2229)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2230)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2236")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2237")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_group_norm(r: Read, param: layers.GroupNorm) -> None:
-    """What layer GroupNorm computes (schemas/known_layers.yaml:894)."""
+    """What layer GroupNorm computes (schemas/known_layers.yaml:895)."""
     bottom = r.one_bottom()
     group_num = param.group_num if param.group_num is not None else 32
     eps = param.eps if param.eps is not None else 1e-05
     if not group_num > 0:
-        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:897")
+        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:898")
     if bottom.shape[1] % group_num != 0:
-        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:897")
+        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:898")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1610,17 +1620,17 @@ def read_group_norm(r: Read, param: layers.GroupNorm) -> None:
 
 
 def read_resize(r: Read, param: layers.Resize) -> None:
-    """What layer Resize computes (schemas/known_layers.yaml:2365)."""
+    """What layer Resize computes (schemas/known_layers.yaml:2366)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     interp_mode = param.interp_mode if param.interp_mode is not None else 1
     if bottom.rank != 4:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2368")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2369")
     if not height > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2368")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2369")
     if not width > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2368")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2369")
     if interp_mode == 1:
         r.top(
             0,
@@ -1650,11 +1660,11 @@ def read_resize(r: Read, param: layers.Resize) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2365")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2366")
 
 
 def read_deformable_convolution(r: Read, param: layers.DeformableConvolution) -> None:
-    """What layer DeformableConvolution computes (schemas/known_layers.yaml:560)."""
+    """What layer DeformableConvolution computes (schemas/known_layers.yaml:561)."""
     bottoms = r.bottoms
     blobs = r.blobs
     num_output = param.num_output if param.num_output is not None else 0
@@ -1677,42 +1687,42 @@ def read_deformable_convolution(r: Read, param: layers.DeformableConvolution) ->
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms of four axes are due: the blob, and the offsets",
-            "schemas/known_layers.yaml:576",
+            "schemas/known_layers.yaml:577",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms of four axes are due: the blob, and the offsets",
-            "schemas/known_layers.yaml:576",
+            "schemas/known_layers.yaml:577",
         )
     if bottoms[1].rank != 4:
         raise Refused(
             "two bottoms of four axes are due: the blob, and the offsets",
-            "schemas/known_layers.yaml:576",
+            "schemas/known_layers.yaml:577",
         )
     if axis != 1:
         raise Refused(
             "two bottoms of four axes are due: the blob, and the offsets",
-            "schemas/known_layers.yaml:576",
+            "schemas/known_layers.yaml:577",
         )
     if not (len(hole) == 0 or (param.hole_h is None and param.hole_w is None)):
-        raise Refused("the dilation is hole, or hole_h and hole_w", "schemas/known_layers.yaml:577")
+        raise Refused("the dilation is hole, or hole_h and hole_w", "schemas/known_layers.yaml:578")
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "schemas/known_layers.yaml:578")
+        raise Refused("bias_term and the number of blobs do not fit", "schemas/known_layers.yaml:579")
     c = bottoms[0].shape[1]
     if c % group != 0:
         raise Refused(
             "group must divide the channels on both sides, and deformable_group those of the bottom",
-            "schemas/known_layers.yaml:579",
+            "schemas/known_layers.yaml:580",
         )
     if num_output % group != 0:
         raise Refused(
             "group must divide the channels on both sides, and deformable_group those of the bottom",
-            "schemas/known_layers.yaml:579",
+            "schemas/known_layers.yaml:580",
         )
     if c % deformable_group != 0:
         raise Refused(
             "group must divide the channels on both sides, and deformable_group those of the bottom",
-            "schemas/known_layers.yaml:579",
+            "schemas/known_layers.yaml:580",
         )
     k = lib.spatial(kernel_size, kernel_h, kernel_w, 0, 2)
     s = lib.spatial(stride, stride_h, stride_w, 1, 2)
@@ -1723,18 +1733,18 @@ def read_deformable_convolution(r: Read, param: layers.DeformableConvolution) ->
     if not min(k) > 0:
         raise Refused(
             "the window has a size, and no larger one than the bottom",
-            "schemas/known_layers.yaml:580",
+            "schemas/known_layers.yaml:581",
         )
     if not min(out) > 0:
         raise Refused(
             "the window has a size, and no larger one than the bottom",
-            "schemas/known_layers.yaml:580",
+            "schemas/known_layers.yaml:581",
         )
     count = lib.product(k)
     if bottoms[1].shape[1:] != (2 * count * deformable_group,) + out:
         raise Refused(
             "there are two offsets for each tap of each window and group",
-            "schemas/known_layers.yaml:581",
+            "schemas/known_layers.yaml:582",
         )
     places = lib.reshape(lib.tap_places(out, k, s, p, d), (count, 2) + out)
     ends = lib.reshape(lib.numbers(tuple(float(n) for n in sizes), "float32"), (2, 1, 1))
@@ -1779,15 +1789,15 @@ def read_deformable_convolution(r: Read, param: layers.DeformableConvolution) ->
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:1182)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:1183)."""
     bottoms = r.bottoms
     mode = param.mode if param.mode is not None else "NN"
     if len(bottoms) != 2:
-        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1187")
+        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1188")
     if bottoms[0].rank != bottoms[1].rank:
-        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1187")
+        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1188")
     if not 2 <= bottoms[0].rank <= 3:
-        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1187")
+        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1188")
     turned = (1, 0) if bottoms[0].rank == 2 else (0, 2, 1)
     a = r.value(hub.Transpose(perm=turned), (bottoms[0],)) if mode in ("TN", "TT") else bottoms[0]
     b = r.value(hub.Transpose(perm=turned), (bottoms[1],)) if mode in ("NT", "TT") else bottoms[1]
@@ -1795,7 +1805,7 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_reduce(r: Read, param: layers.Reduce) -> None:
-    """What layer Reduce computes (schemas/known_layers.yaml:2205)."""
+    """What layer Reduce computes (schemas/known_layers.yaml:2206)."""
     bottom = r.one_bottom()
     operation = param.operation if param.operation is not None else "SUM"
     axis = param.axis if param.axis is not None else 1
@@ -1807,21 +1817,21 @@ def read_reduce(r: Read, param: layers.Reduce) -> None:
         along = lib.axis_of(axis, bottom.rank)
         r.top(0, r.value(hub.ReduceMean(axes=(along,), keepdims=1), (bottom,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2205")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2206")
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2783)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2786)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2787")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2790")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2787")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2790")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2788")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2791")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2788")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2791")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1836,23 +1846,23 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2819)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2822)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2969)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2972)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2974")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2977")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2974")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2977")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2974")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2977")
     s = float(scale)
     r.top(
         0,
@@ -1869,28 +1879,28 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1471)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1472)."""
     bottom = r.one_bottom()
     mode = param.mode if param.mode is not None else "constant"
     value = param.value if param.value is not None else 0.0
     pads = param.pads
     how = mode if param.mode is not None else "constant"
     if how not in ("constant", "reflect", "edge"):
-        raise Refused("mode is constant, reflect or edge", "schemas/known_layers.yaml:1476")
+        raise Refused("mode is constant, reflect or edge", "schemas/known_layers.yaml:1477")
     if len(pads) != 2 * bottom.rank:
-        raise Refused("pads has a beginning and an end for each axis", "schemas/known_layers.yaml:1477")
+        raise Refused("pads has a beginning and an end for each axis", "schemas/known_layers.yaml:1478")
     r.top(0, r.value(hub.Pad(pads=pads, mode=how, constant_value=value), (bottom,)))
 
 
 def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
-    """What layer ChannelShuffle computes (schemas/known_layers.yaml:245)."""
+    """What layer ChannelShuffle computes (schemas/known_layers.yaml:246)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1903,14 +1913,14 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
 
 
 def read_re_lu3d(r: Read, param: layers.ReLU3d) -> None:
-    """What layer ReLU3d computes (schemas/known_layers.yaml:2267)."""
+    """What layer ReLU3d computes (schemas/known_layers.yaml:2268)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if channel_shared:
         raise Refused(
             "what channel_shared means without weights is not known",
-            "schemas/known_layers.yaml:2271",
+            "schemas/known_layers.yaml:2272",
         )
     r.top(
         0,
@@ -1923,20 +1933,20 @@ def read_re_lu3d(r: Read, param: layers.ReLU3d) -> None:
 
 
 def read_batch_norm3d(r: Read, param: layers.BatchNorm3d) -> None:
-    """What layer BatchNorm3d computes (schemas/known_layers.yaml:114)."""
+    """What layer BatchNorm3d computes (schemas/known_layers.yaml:115)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     use_global_stats = param.use_global_stats if param.use_global_stats is not None else False
     eps = param.eps if param.eps is not None else 1e-06
     if bottom.rank != 5:
-        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:119")
+        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:120")
     if not use_global_stats:
         raise Refused(
             "statistics of the batch are for training - use_global_stats must be true",
-            "schemas/known_layers.yaml:120",
+            "schemas/known_layers.yaml:121",
         )
     if len(blobs) != 4:
-        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:121")
+        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:122")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1954,7 +1964,7 @@ def read_batch_norm3d(r: Read, param: layers.BatchNorm3d) -> None:
 
 
 def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
-    """What layer Pooling3d computes (schemas/known_layers.yaml:1785)."""
+    """What layer Pooling3d computes (schemas/known_layers.yaml:1786)."""
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
     kernel_size = param.kernel_size if param.kernel_size is not None else 0
@@ -1972,58 +1982,58 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
     kernel_d = param.kernel_d if param.kernel_d is not None else 0
     stride_d = param.stride_d if param.stride_d is not None else 0
     if bottom.rank != 5:
-        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1795")
+        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1796")
     if (param.kernel_d is not None) != (param.kernel_h is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1796",
+            "schemas/known_layers.yaml:1797",
         )
     if (param.kernel_d is not None) != (param.kernel_w is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1796",
+            "schemas/known_layers.yaml:1797",
         )
     if not (global_pooling or (param.kernel_size is not None) != (param.kernel_d is not None)):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1796",
+            "schemas/known_layers.yaml:1797",
         )
     if (param.stride_d is not None) != (param.stride_h is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1798",
+            "schemas/known_layers.yaml:1799",
         )
     if (param.stride_d is not None) != (param.stride_w is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1798",
+            "schemas/known_layers.yaml:1799",
         )
     if (param.stride is not None and param.stride_d is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1798",
+            "schemas/known_layers.yaml:1799",
         )
     if (param.pad_d is not None) != (param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1800")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
     if (param.pad_d is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1800")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
     if (param.pad is not None and param.pad_d is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1800")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
     sizes = bottom.shape[2:]
     k = sizes if global_pooling else (kernel_d, kernel_h, kernel_w) if param.kernel_d is not None else (kernel_size, kernel_size, kernel_size)
     s = lib.ones(3) if global_pooling else (stride_d, stride_h, stride_w) if param.stride_d is not None else (stride, stride, stride)
     p = lib.zeros(3) if global_pooling else (pad_d, pad_h, pad_w) if param.pad_d is not None else (pad, pad, pad)
     count = tuple((n + 2 * b - w + (t - 1 if ceil_mode else 0)) // t + 1 for n, w, t, b in zip(sizes, k, s, p, strict=True))
     if not min(k) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1802")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
     if not min(s) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1802")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
     if not min(count) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1802")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
     if not all(tuple(b < w for b, w in zip(p, k, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1803")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1804")
     if not all(tuple((o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1803")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1804")
     if pool == "MAX":
         over = tuple(max(0, (o - 1) * t + w - n - 2 * b) for o, n, w, t, b in zip(count, sizes, k, s, p, strict=True))
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -2033,16 +2043,16 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
         if max(over) != 0:
             raise Refused(
                 "a window hangs over the end, and by what its sum is divided is not known",
-                "schemas/known_layers.yaml:1809",
+                "schemas/known_layers.yaml:1810",
             )
         x = bottom if p == lib.zeros(3) else r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s), (x,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1785")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1786")
 
 
 def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
-    """What layer Convolution3d computes (schemas/known_layers.yaml:334)."""
+    """What layer Convolution3d computes (schemas/known_layers.yaml:335)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -2065,67 +2075,67 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
     kernel_d = param.kernel_d if param.kernel_d is not None else 0
     pad_d = param.pad_d if param.pad_d is not None else 0
     if bottom.rank != 5:
-        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:342")
+        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:343")
     if (param.kernel_d is not None) != (param.kernel_h is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:343",
+            "schemas/known_layers.yaml:344",
         )
     if (param.kernel_d is not None) != (param.kernel_w is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:343",
+            "schemas/known_layers.yaml:344",
         )
     if (param.kernel_size is not None) == (param.kernel_d is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:343",
+            "schemas/known_layers.yaml:344",
         )
     if (param.stride_d is not None) != (param.stride_h is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:345",
+            "schemas/known_layers.yaml:346",
         )
     if (param.stride_d is not None) != (param.stride_w is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:345",
+            "schemas/known_layers.yaml:346",
         )
     if (param.stride is not None and param.stride_d is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:345",
+            "schemas/known_layers.yaml:346",
         )
     if (param.pad_d is not None) != (param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:347")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:348")
     if (param.pad_d is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:347")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:348")
     if (param.pad is not None and param.pad_d is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:347")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:348")
     if (param.hole_d is not None) != (param.hole_h is not None):
-        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:349")
+        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:350")
     if (param.hole_d is not None) != (param.hole_w is not None):
-        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:349")
+        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:350")
     if (param.hole is not None and param.hole_d is not None):
-        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:349")
+        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:350")
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "schemas/known_layers.yaml:351")
+        raise Refused("bias_term and the number of blobs do not fit", "schemas/known_layers.yaml:352")
     if bottom.shape[1] % group != 0:
-        raise Refused("group must divide the channels on both sides", "schemas/known_layers.yaml:352")
+        raise Refused("group must divide the channels on both sides", "schemas/known_layers.yaml:353")
     if num_output % group != 0:
-        raise Refused("group must divide the channels on both sides", "schemas/known_layers.yaml:352")
+        raise Refused("group must divide the channels on both sides", "schemas/known_layers.yaml:353")
     k = (kernel_d, kernel_h, kernel_w) if param.kernel_d is not None else (kernel_size, kernel_size, kernel_size)
     s = (stride_d, stride_h, stride_w) if param.stride_d is not None else (stride, stride, stride)
     d = (hole_d, hole_h, hole_w) if param.hole_d is not None else (hole, hole, hole)
     if not min(k) > 0:
-        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:353")
+        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:354")
     if not min(s) > 0:
-        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:353")
+        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:354")
     if not min(d) > 0:
-        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:353")
+        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:354")
     p = (pad_d, pad_h, pad_w) if param.pad_d is not None else (pad, pad, pad)
     if not min(lib.window_count(bottom.shape[2:], k, s, p, d)) > 0:
-        raise Refused("the window is larger than the bottom", "schemas/known_layers.yaml:354")
+        raise Refused("the window is larger than the bottom", "schemas/known_layers.yaml:355")
     W = lib.in_shape(blobs[0], (num_output, bottom.shape[1] // group) + k)
     B = lib.in_shape(blobs[1], (num_output,)) if bias_term else None
     r.top(
@@ -2138,34 +2148,34 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
 
 
 def read_reshape3d(r: Read, param: layers.Reshape3d) -> None:
-    """What layer Reshape3d computes (schemas/known_layers.yaml:2355)."""
+    """What layer Reshape3d computes (schemas/known_layers.yaml:2356)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
     num_axes = param.num_axes if param.num_axes is not None else -1
     if axis != 0:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2358")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2359")
     if num_axes != -1:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2358")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2359")
     r.top(0, r.value(hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, 0, -1)), (bottom,)))
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:251)."""
+    """What layer Clip computes (schemas/known_layers.yaml:252)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:257")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:258")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:2587)."""
+    """What layer Scales computes (schemas/known_layers.yaml:2590)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -2286,7 +2296,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Concat": Reader(read_concat, "bvlc/mapping.yaml:1800", ("concat_dim", "axis"), ()),
     "Convolution": Reader(
         read_convolution,
-        "schemas/known_layers.yaml:284",
+        "schemas/known_layers.yaml:285",
         (
             "num_output",
             "bias_term",
@@ -2308,7 +2318,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Crop": Reader(
         read_crop,
-        "schemas/known_layers.yaml:517",
+        "schemas/known_layers.yaml:518",
         ("type", "crop_w", "crop_h", "offset_w", "offset_h"),
         ("print_info",),
     ),
@@ -2384,13 +2394,13 @@ READERS: Final[Mapping[str, Reader]] = {
     "MVN": Reader(read_mvn, "bvlc/mapping.yaml:2125", ("normalize_variance", "across_channels"), ()),
     "Parameter": Reader(
         read_parameter,
-        "schemas/known_layers.yaml:1571",
+        "schemas/known_layers.yaml:1572",
         ("batch", "m", "n", "channel", "height", "width"),
         (),
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             "pool",
             "kernel_size",
@@ -2426,10 +2436,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:50", (), ()),
-    "Correlation": Reader(read_correlation, "schemas/known_layers.yaml:440", ("groups",), ()),
+    "Correlation": Reader(read_correlation, "schemas/known_layers.yaml:441", ("groups",), ()),
     "Correlation1D": Reader(
         read_correlation1_d,
-        "schemas/known_layers.yaml:473",
+        "schemas/known_layers.yaml:474",
         (
             "pad",
             "kernel_size",
@@ -2444,7 +2454,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "HoleConvolution": Reader(
         read_hole_convolution,
-        "schemas/known_layers.yaml:987",
+        "schemas/known_layers.yaml:988",
         (
             "num_output",
             "bias_term",
@@ -2464,19 +2474,19 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine"),
     ),
-    "Hsigmoid": Reader(read_hsigmoid, "schemas/known_layers.yaml:926", (), ()),
-    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:926", (), ()),
-    "Hswish": Reader(read_hswish, "schemas/known_layers.yaml:937", (), ()),
-    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:937", (), ()),
+    "Hsigmoid": Reader(read_hsigmoid, "schemas/known_layers.yaml:927", (), ()),
+    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:927", (), ()),
+    "Hswish": Reader(read_hswish, "schemas/known_layers.yaml:938", (), ()),
+    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:938", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1088",
+        "schemas/known_layers.yaml:1089",
         (
             "height",
             "width",
@@ -2490,19 +2500,19 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2046",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "PSROIMaskPooling": Reader(
         read_psroi_mask_pooling,
-        "schemas/known_layers.yaml:2012",
+        "schemas/known_layers.yaml:2013",
         ("spatial_scale", "output_dim", "group_size", "roi_scale", "bin_scale"),
         (),
     ),
     "NNInterp": Reader(
         read_nn_interp,
-        "schemas/known_layers.yaml:1351",
+        "schemas/known_layers.yaml:1352",
         (
             "height",
             "width",
@@ -2516,36 +2526,36 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "HeatMap2Coord": Reader(
         read_heat_map2_coord,
-        "schemas/known_layers.yaml:947",
+        "schemas/known_layers.yaml:948",
         ("coord_h", "coord_w", "coord_reposition"),
         (),
     ),
-    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:1371", ("resize",), ()),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2607", ("group",), ()),
+    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:1372", ("resize",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ()),
     "BN": Reader(
         read_bn,
-        "schemas/known_layers.yaml:161",
+        "schemas/known_layers.yaml:162",
         ("var_eps",),
         ("scale_filler", "shift_filler", "decay", "moving_average"),
     ),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2860", ("dim",), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2863", ("dim",), ()),
     "PODROIAlignPooling": Reader(
         read_podroi_align_pooling,
-        "schemas/known_layers.yaml:2534",
+        "schemas/known_layers.yaml:2537",
         ("pooled_h", "pooled_w", "spatial_scale", "sample_num"),
         (),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2229", ("negative_slope",), ()),
-    "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:894", ("group_num", "eps"), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2230", ("negative_slope",), ()),
+    "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:895", ("group_num", "eps"), ()),
     "Resize": Reader(
         read_resize,
-        "schemas/known_layers.yaml:2365",
+        "schemas/known_layers.yaml:2366",
         ("height", "width", "interp_mode"),
         (),
     ),
     "DeformableConvolution": Reader(
         read_deformable_convolution,
-        "schemas/known_layers.yaml:560",
+        "schemas/known_layers.yaml:561",
         (
             "num_output",
             "bias_term",
@@ -2567,28 +2577,28 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1182", ("mode",), ("engine",)),
-    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2205", ("operation", "axis"), ()),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2783", ("downsample",), ()),
-    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2819", ("upsample",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2969", ("scale",), ()),
-    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1471", ("mode", "value", "pads"), ()),
-    "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:245", ("group",), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1183", ("mode",), ("engine",)),
+    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2206", ("operation", "axis"), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2786", ("downsample",), ()),
+    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2822", ("upsample",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2972", ("scale",), ()),
+    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1472", ("mode", "value", "pads"), ()),
+    "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:246", ("group",), ()),
     "ReLU3d": Reader(
         read_re_lu3d,
-        "schemas/known_layers.yaml:2267",
+        "schemas/known_layers.yaml:2268",
         ("negative_slope", "channel_shared"),
         (),
     ),
     "BatchNorm3d": Reader(
         read_batch_norm3d,
-        "schemas/known_layers.yaml:114",
+        "schemas/known_layers.yaml:115",
         ("use_global_stats", "eps"),
         ("moving_average_fraction",),
     ),
     "Pooling3d": Reader(
         read_pooling3d,
-        "schemas/known_layers.yaml:1785",
+        "schemas/known_layers.yaml:1786",
         (
             "pool",
             "kernel_size",
@@ -2610,7 +2620,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Convolution3d": Reader(
         read_convolution3d,
-        "schemas/known_layers.yaml:334",
+        "schemas/known_layers.yaml:335",
         (
             "num_output",
             "bias_term",
@@ -2636,12 +2646,12 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Reshape3d": Reader(
         read_reshape3d,
-        "schemas/known_layers.yaml:2355",
+        "schemas/known_layers.yaml:2356",
         ("shape.dim", "axis", "num_axes"),
         (),
     ),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:251", ("min", "max"), ()),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2587", ("alpha", "beta"), ()),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:252", ("min", "max"), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2590", ("alpha", "beta"), ()),
     "Abs": Reader(read_abs, "nart/mapping.yaml:57", (), ()),
     "Exchange": Reader(read_exchange, "nart/mapping.yaml:58", (), ()),
     "Mul": Reader(read_mul, "nart/mapping.yaml:62", (), ()),

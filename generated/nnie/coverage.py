@@ -276,12 +276,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3107",
+        "schemas/known_layers.yaml:3110",
         (
             Way(
-                "schemas/known_layers.yaml:3108",
+                "schemas/known_layers.yaml:3111",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3108", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3111", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1783,9 +1783,9 @@ OPS: Final[Mapping[str, Entry]] = {
         "nnie/mapping.yaml:36",
         (
             Way(
-                "schemas/known_layers.yaml:1651",
+                "schemas/known_layers.yaml:1652",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1900,14 +1900,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1418",
+        "schemas/known_layers.yaml:1419",
         (
             Way(
-                "schemas/known_layers.yaml:1419",
+                "schemas/known_layers.yaml:1420",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1419",
+                        "schemas/known_layers.yaml:1420",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1915,18 +1915,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2564",
-        (Way("schemas/known_layers.yaml:2565", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2567",
+        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1993",
+        "schemas/known_layers.yaml:1994",
         (
             Way(
-                "schemas/known_layers.yaml:1994",
+                "schemas/known_layers.yaml:1995",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1995",
+                        "schemas/known_layers.yaml:1996",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1935,12 +1935,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2052",
-        (Way("schemas/known_layers.yaml:2053", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2053",
+        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1632",
-        (Way("schemas/known_layers.yaml:1633", layers=("PassThrough",)),),
+        "schemas/known_layers.yaml:1633",
+        (Way("schemas/known_layers.yaml:1634", layers=("PassThrough",)),),
     ),
     "caffe.ChannelShuffle": Entry(
         "nnie/mapping.yaml:10",
@@ -2873,14 +2873,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1641",
+        "schemas/known_layers.yaml:1642",
         (
             Way(
-                "schemas/known_layers.yaml:1643",
+                "schemas/known_layers.yaml:1644",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1646",
+                        "schemas/known_layers.yaml:1647",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2890,20 +2890,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         (
             Way(
-                "schemas/known_layers.yaml:1402",
+                "schemas/known_layers.yaml:1403",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1406",
+                        "schemas/known_layers.yaml:1407",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1408",
+                        "schemas/known_layers.yaml:1409",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2913,19 +2913,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         (
             Way(
-                "schemas/known_layers.yaml:2558",
+                "schemas/known_layers.yaml:2561",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2560",
+                        "schemas/known_layers.yaml:2563",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2561",
+                        "schemas/known_layers.yaml:2564",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2934,47 +2934,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1980",
+        "schemas/known_layers.yaml:1981",
         (
             Way(
-                "schemas/known_layers.yaml:1988",
+                "schemas/known_layers.yaml:1989",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1988", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1989", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1991",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1990", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1991", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1984",
+                "schemas/known_layers.yaml:1985",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1985",
+                "schemas/known_layers.yaml:1986",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1986",
+                "schemas/known_layers.yaml:1987",
                 "bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1",
                 "one row tells the size of all images",
             ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2046",
         (
             Way(
-                "schemas/known_layers.yaml:2047",
+                "schemas/known_layers.yaml:2048",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2049",
+                        "schemas/known_layers.yaml:2050",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2983,10 +2983,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3092",
+        "schemas/known_layers.yaml:3095",
         (
             Way(
-                "schemas/known_layers.yaml:3094",
+                "schemas/known_layers.yaml:3097",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2995,17 +2995,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3095",
+                        "schemas/known_layers.yaml:3098",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3096",
+                        "schemas/known_layers.yaml:3099",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3097",
+                        "schemas/known_layers.yaml:3100",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3014,19 +3014,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "CReLU": Entry(
-        "schemas/known_layers.yaml:490",
+        "schemas/known_layers.yaml:491",
         (
             Way(
-                "schemas/known_layers.yaml:492",
+                "schemas/known_layers.yaml:493",
                 rewrite="tops[0] = LeakyRelu(Concat(bottom, Neg(bottom), axis=axis_of(concat_axis, bottom.rank)), alpha=negative_slope)",
             ),
         ),
     ),
     "PassThrough": Entry(
-        "schemas/known_layers.yaml:1618",
+        "schemas/known_layers.yaml:1619",
         (
             Way(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1621",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, block_height, w, block_width])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 3, 5, 1, 2, 4]), shape=[0, c * block_height * block_width, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3035,12 +3035,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1622",
+                        "schemas/known_layers.yaml:1623",
                         "bottom.rank == 4 and block_height > 0 and block_width > 0",
                         "block_height and block_width are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1623",
+                        "schemas/known_layers.yaml:1624",
                         "bottom.shape[2] % block_height == 0 and bottom.shape[3] % block_width == 0",
                         "the blocks do not divide the sizes",
                     ),

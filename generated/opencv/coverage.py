@@ -129,18 +129,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1730",
+        "schemas/known_layers.yaml:1731",
         (
             Way(
-                "schemas/known_layers.yaml:1731",
+                "schemas/known_layers.yaml:1732",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1731",
+                        "schemas/known_layers.yaml:1732",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1733",
+                        "schemas/known_layers.yaml:1734",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -228,14 +228,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:101",
+        "schemas/known_layers.yaml:102",
         (
             Way("bvlc/mapping.yaml:278", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:102",
+                "schemas/known_layers.yaml:103",
                 layers=("BatchNorm",),
                 let=(("c", "[X.shape[1]]"),),
-                conditions=(Condition("schemas/known_layers.yaml:104", "training_mode == 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:105", "training_mode == 0"),),
             ),
         ),
         conditions=(
@@ -896,18 +896,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1746",
+        "schemas/known_layers.yaml:1747",
         (
             Way(
-                "schemas/known_layers.yaml:1747",
+                "schemas/known_layers.yaml:1748",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1747",
+                        "schemas/known_layers.yaml:1748",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1749",
+                        "schemas/known_layers.yaml:1750",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1616,12 +1616,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1650",
+        "schemas/known_layers.yaml:1651",
         (
             Way(
-                "schemas/known_layers.yaml:1651",
+                "schemas/known_layers.yaml:1652",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1738,14 +1738,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1907",
+        "schemas/known_layers.yaml:1908",
         (
             Way(
-                "schemas/known_layers.yaml:1908",
+                "schemas/known_layers.yaml:1909",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1909",
+                        "schemas/known_layers.yaml:1910",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1754,12 +1754,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2052",
-        (Way("schemas/known_layers.yaml:2053", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2053",
+        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2564",
-        (Way("schemas/known_layers.yaml:2565", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2567",
+        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
     ),
 }
 
@@ -1771,21 +1771,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "BatchNorm": Entry(
-        "schemas/known_layers.yaml:88",
+        "schemas/known_layers.yaml:89",
         (
             Way(
-                "schemas/known_layers.yaml:91",
+                "schemas/known_layers.yaml:92",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[3], c), reshape(blobs[4], c), reshape(blobs[0], c), reshape(blobs[1], c), epsilon=eps)",
                 let=(("c", "[channels]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:91", "scale_bias and use_global_stats"),
+                    Condition("schemas/known_layers.yaml:92", "scale_bias and use_global_stats"),
                     Condition(
-                        "schemas/known_layers.yaml:95",
+                        "schemas/known_layers.yaml:96",
                         "len(blobs) == 5",
                         "five blobs are due: mean, variance, their scale factor, factor, offset",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:96",
+                        "schemas/known_layers.yaml:97",
                         "is_scalar(blobs[2]) and scalar(blobs[2]) == 1",
                         "the scale factor must be 1 here",
                     ),
@@ -1821,7 +1821,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:99",
+                "schemas/known_layers.yaml:100",
                 "not scale_bias or use_global_stats",
                 "statistics of the batch are for training - use_global_stats must be true",
             ),
@@ -1958,10 +1958,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:720",
+        "schemas/known_layers.yaml:721",
         (
             Way(
-                "schemas/known_layers.yaml:722",
+                "schemas/known_layers.yaml:723",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2187,7 +2187,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2277,7 +2277,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1728",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2464,14 +2464,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="opencv-python-headless 4.14",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1641",
+        "schemas/known_layers.yaml:1642",
         (
             Way(
-                "schemas/known_layers.yaml:1643",
+                "schemas/known_layers.yaml:1644",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1646",
+                        "schemas/known_layers.yaml:1647",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2481,20 +2481,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         (
             Way(
-                "schemas/known_layers.yaml:1402",
+                "schemas/known_layers.yaml:1403",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1406",
+                        "schemas/known_layers.yaml:1407",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1408",
+                        "schemas/known_layers.yaml:1409",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2504,10 +2504,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1876",
+        "schemas/known_layers.yaml:1877",
         (
             Way(
-                "schemas/known_layers.yaml:1878",
+                "schemas/known_layers.yaml:1879",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2515,27 +2515,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1884",
+                        "schemas/known_layers.yaml:1885",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1886",
+                        "schemas/known_layers.yaml:1887",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1888",
+                        "schemas/known_layers.yaml:1889",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1890",
+                        "schemas/known_layers.yaml:1891",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1892",
+                        "schemas/known_layers.yaml:1893",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2572,14 +2572,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="opencv-python-headless 4.14",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2046",
         (
             Way(
-                "schemas/known_layers.yaml:2047",
+                "schemas/known_layers.yaml:2048",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2049",
+                        "schemas/known_layers.yaml:2050",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2588,19 +2588,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         (
             Way(
-                "schemas/known_layers.yaml:2558",
+                "schemas/known_layers.yaml:2561",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2560",
+                        "schemas/known_layers.yaml:2563",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2561",
+                        "schemas/known_layers.yaml:2564",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

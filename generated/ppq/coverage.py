@@ -141,28 +141,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1829",
+        "schemas/known_layers.yaml:1830",
         (
             Way(
-                "schemas/known_layers.yaml:1830",
+                "schemas/known_layers.yaml:1831",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1830",
+                        "schemas/known_layers.yaml:1831",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and (count_include_pad == 1 or pads == zeros(6))",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1731",
+                "schemas/known_layers.yaml:1732",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1731",
+                        "schemas/known_layers.yaml:1732",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1733",
+                        "schemas/known_layers.yaml:1734",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -250,11 +250,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:172",
+        "schemas/known_layers.yaml:173",
         (
             Way("bvlc/mapping.yaml:278", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:173",
+                "schemas/known_layers.yaml:174",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -352,16 +352,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("ppq/mapping.yaml:23", "has(min) and has(max) and min == 0 and max == 6"),),
             ),
             Way(
-                "schemas/known_layers.yaml:264",
+                "schemas/known_layers.yaml:265",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:264", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:265", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2240",
+                "schemas/known_layers.yaml:2241",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2240",
+                        "schemas/known_layers.yaml:2241",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -429,34 +429,34 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:360",
+        "schemas/known_layers.yaml:361",
         (
             Way(
-                "schemas/known_layers.yaml:361",
+                "schemas/known_layers.yaml:362",
                 layers=("Convolution3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:361",
+                        "schemas/known_layers.yaml:362",
                         "len(kernel_shape) == 3 and pads[:3] == pads[3:]",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:995",
+                "schemas/known_layers.yaml:996",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:995",
+                        "schemas/known_layers.yaml:996",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:293",
+                "schemas/known_layers.yaml:294",
                 layers=("Convolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:293",
+                        "schemas/known_layers.yaml:294",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -790,35 +790,35 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),),
     ),
     "Identity": Entry(
-        "schemas/known_layers.yaml:1583",
+        "schemas/known_layers.yaml:1584",
         (
             Way(
-                "schemas/known_layers.yaml:1584",
+                "schemas/known_layers.yaml:1585",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1584", "is_constant(input) and input.rank == 4"),
+                    Condition("schemas/known_layers.yaml:1585", "is_constant(input) and input.rank == 4"),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1589",
+                "schemas/known_layers.yaml:1590",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1589", "is_constant(input) and input.rank == 3"),
+                    Condition("schemas/known_layers.yaml:1590", "is_constant(input) and input.rank == 3"),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1594",
+                "schemas/known_layers.yaml:1595",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1594", "is_constant(input) and input.rank == 2"),
+                    Condition("schemas/known_layers.yaml:1595", "is_constant(input) and input.rank == 2"),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1599",
+                "schemas/known_layers.yaml:1600",
                 layers=("Parameter", "Reshape"),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1599",
+                        "schemas/known_layers.yaml:1600",
                         "is_constant(input) and input.rank not in [2, 3, 4]",
                     ),
                 ),
@@ -831,10 +831,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "InstanceNormalization": Entry(
-        "schemas/known_layers.yaml:1028",
+        "schemas/known_layers.yaml:1029",
         (
             Way(
-                "schemas/known_layers.yaml:1029",
+                "schemas/known_layers.yaml:1030",
                 layers=("InstanceNorm",),
                 let=(("count", "product(input.shape[2:])"),),
             ),
@@ -870,14 +870,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1195",
+        "schemas/known_layers.yaml:1196",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1197",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1196",
+                        "schemas/known_layers.yaml:1197",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -1012,28 +1012,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1814",
+        "schemas/known_layers.yaml:1815",
         (
             Way(
-                "schemas/known_layers.yaml:1815",
+                "schemas/known_layers.yaml:1816",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1815",
+                        "schemas/known_layers.yaml:1816",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and not has(Indices)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1747",
+                "schemas/known_layers.yaml:1748",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1747",
+                        "schemas/known_layers.yaml:1748",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1749",
+                        "schemas/known_layers.yaml:1750",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1269,16 +1269,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1530",
+        "schemas/known_layers.yaml:1531",
         (
             Way(
-                "schemas/known_layers.yaml:1531",
+                "schemas/known_layers.yaml:1532",
                 layers=("ReflectionPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1533", 'mode == "reflect" and data.rank == 4'),
+                    Condition("schemas/known_layers.yaml:1534", 'mode == "reflect" and data.rank == 4'),
                     Condition(
-                        "schemas/known_layers.yaml:1535",
+                        "schemas/known_layers.yaml:1536",
                         "each[:2] == [(0, 0), (0, 0)] and each[2][0] == each[2][1] and each[3][0] == each[3][1]",
                         "height and width are padded here, by as much on both sides",
                     ),
@@ -1570,16 +1570,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2491",
+        "schemas/known_layers.yaml:2494",
         (
             Way(
-                "schemas/known_layers.yaml:2492",
+                "schemas/known_layers.yaml:2495",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2495", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2498", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2497",
+                        "schemas/known_layers.yaml:2500",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1778,13 +1778,13 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2867",
+        "schemas/known_layers.yaml:2870",
         (
-            Way("schemas/known_layers.yaml:2868", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2871", layers=("Transpose",)),
             Way(
-                "schemas/known_layers.yaml:1651",
+                "schemas/known_layers.yaml:1652",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1869,26 +1869,26 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:940",
-        (Way("schemas/known_layers.yaml:940", layers=("HSwish",)),),
+        "schemas/known_layers.yaml:941",
+        (Way("schemas/known_layers.yaml:941", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2564",
-        (Way("schemas/known_layers.yaml:2565", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2567",
+        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1952",
+        "schemas/known_layers.yaml:1953",
         (
             Way(
-                "schemas/known_layers.yaml:1953",
+                "schemas/known_layers.yaml:1954",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1953",
+                        "schemas/known_layers.yaml:1954",
                         "len(min_sizes) == 1 and image_size == () and steps == () and offset == 0.5",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1955",
+                        "schemas/known_layers.yaml:1956",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1897,30 +1897,30 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1379",
+        "schemas/known_layers.yaml:1380",
         (
             Way(
-                "schemas/known_layers.yaml:1380",
+                "schemas/known_layers.yaml:1381",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1381",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1384",
+                        "schemas/known_layers.yaml:1385",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1070",
+                "schemas/known_layers.yaml:1071",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1070",
+                        "schemas/known_layers.yaml:1071",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1928,18 +1928,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:763",
+        "schemas/known_layers.yaml:764",
         (
             Way(
-                "schemas/known_layers.yaml:764",
+                "schemas/known_layers.yaml:765",
                 layers=("DetectionOutput",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:764",
+                        "schemas/known_layers.yaml:765",
                         'code in ("CORNER", "CENTER_SIZE") and nms_eta == 1',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:766",
+                        "schemas/known_layers.yaml:767",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
@@ -1948,35 +1948,35 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2052",
-        (Way("schemas/known_layers.yaml:2053", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2053",
+        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2620",
-        (Way("schemas/known_layers.yaml:2620", layers=("ChannelShuffle",)),),
+        "schemas/known_layers.yaml:2623",
+        (Way("schemas/known_layers.yaml:2623", layers=("ChannelShuffle",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1680",
+        "schemas/known_layers.yaml:1681",
         (
             Way(
-                "schemas/known_layers.yaml:1681",
+                "schemas/known_layers.yaml:1682",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1681", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1682", 'mode == "CRD"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2810",
+                "schemas/known_layers.yaml:2813",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2810", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2813", 'mode == "CRD"'),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2098",
+        "schemas/known_layers.yaml:2099",
         (
             Way(
-                "schemas/known_layers.yaml:2099",
+                "schemas/known_layers.yaml:2100",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:2099", "has(axes) and len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2100", "has(axes) and len(axes) == 1"),),
             ),
         ),
     ),
@@ -2127,10 +2127,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "schemas/known_layers.yaml:284",
+        "schemas/known_layers.yaml:285",
         (
             Way(
-                "schemas/known_layers.yaml:286",
+                "schemas/known_layers.yaml:287",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2168,7 +2168,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:290",
+                        "schemas/known_layers.yaml:291",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2177,10 +2177,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Crop": Entry(
-        "schemas/known_layers.yaml:517",
+        "schemas/known_layers.yaml:518",
         (
             Way(
-                "schemas/known_layers.yaml:519",
+                "schemas/known_layers.yaml:520",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=[begin[0] + crop_h, begin[1] + crop_w], axes=[2, 3])",
                 let=(
                     ("rest", "[bottom.shape[2] - crop_h, bottom.shape[3] - crop_w]"),
@@ -2188,27 +2188,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:525",
+                        "schemas/known_layers.yaml:526",
                         "bottom.rank == 4",
                         "one bottom of four axes is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:526",
+                        "schemas/known_layers.yaml:527",
                         'type == "CENTER"',
                         "a random part is for training - type must be CENTER",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:527",
+                        "schemas/known_layers.yaml:528",
                         "crop_h > 0 and crop_w > 0 and min(rest) >= 0",
                         "crop_h and crop_w are due, and no larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:528",
+                        "schemas/known_layers.yaml:529",
                         "rest[0] % 2 == 0 and rest[1] % 2 == 0",
                         "an odd number of rows or columns is cut off, and which side loses more is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:529",
+                        "schemas/known_layers.yaml:530",
                         "offset_w == 0 and offset_h == 0",
                         "offset_w and offset_h are not known",
                     ),
@@ -2530,10 +2530,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Parameter": Entry(
-        "schemas/known_layers.yaml:1571",
+        "schemas/known_layers.yaml:1572",
         (
             Way(
-                "schemas/known_layers.yaml:1573",
+                "schemas/known_layers.yaml:1574",
                 rewrite="tops[0] = Identity(reshape(blobs[0], sizes))",
                 let=(
                     ("four", "channel > 0 and height > 0 and width > 0"),
@@ -2542,17 +2542,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1578",
+                        "schemas/known_layers.yaml:1579",
                         "len(bottoms) == 0 and len(blobs) == 1",
                         "no bottom is due, and one blob",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1579",
+                        "schemas/known_layers.yaml:1580",
                         "four != two",
                         "the sizes are channel, height and width, or m and n",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1580",
+                        "schemas/known_layers.yaml:1581",
                         "four or batch == 1 or blobs[0].rank == 3",
                         "a batch of matrices has a blob of three axes",
                     ),
@@ -2561,7 +2561,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2651,7 +2651,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1728",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2832,10 +2832,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Correlation1D": Entry(
-        "schemas/known_layers.yaml:510",
+        "schemas/known_layers.yaml:511",
         (
             Way(
-                "schemas/known_layers.yaml:475",
+                "schemas/known_layers.yaml:476",
                 rewrite="tops[0] = Concat(*[ReduceMean(Mul(bottoms[0], Pad(Slice(bottoms[1], starts=[0], ends=[w - d], axes=[3]), pads=[0, 0, 0, d, 0, 0, 0, 0])), axes=[1], keepdims=1) for d in places], axis=1)",
                 let=(
                     ("w", "bottoms[0].shape[3]"),
@@ -2843,22 +2843,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:479",
+                        "schemas/known_layers.yaml:480",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[0].shape == bottoms[1].shape",
                         "two bottoms of one shape of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:480",
+                        "schemas/known_layers.yaml:481",
                         "single_direction == -1 and kernel_size == 1 and pad == max_displacement",
                         "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:481",
+                        "schemas/known_layers.yaml:482",
                         "stride_1 == 1 and stride_2 == 1 and not do_abs and correlation_type == 'MULTIPLY'",
                         "strides, do_abs and SUBTRACT are not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:482",
+                        "schemas/known_layers.yaml:483",
                         "max_displacement + 1 < w",
                         "max_displacement must be less than the width",
                     ),
@@ -2867,10 +2867,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:987",
+        "schemas/known_layers.yaml:988",
         (
             Way(
-                "schemas/known_layers.yaml:990",
+                "schemas/known_layers.yaml:991",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2908,7 +2908,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:290",
+                        "schemas/known_layers.yaml:291",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2917,24 +2917,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:937",
-        (Way("schemas/known_layers.yaml:939", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:938",
+        (Way("schemas/known_layers.yaml:940", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         (
             Way(
-                "schemas/known_layers.yaml:2558",
+                "schemas/known_layers.yaml:2561",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2560",
+                        "schemas/known_layers.yaml:2563",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2561",
+                        "schemas/known_layers.yaml:2564",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2943,14 +2943,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1641",
+        "schemas/known_layers.yaml:1642",
         (
             Way(
-                "schemas/known_layers.yaml:1643",
+                "schemas/known_layers.yaml:1644",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1646",
+                        "schemas/known_layers.yaml:1647",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2960,25 +2960,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1932",
+        "schemas/known_layers.yaml:1933",
         (
             Way(
-                "schemas/known_layers.yaml:1934",
+                "schemas/known_layers.yaml:1935",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[min_size],\n  max_sizes=[max_size] if has(max_size) else (),\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=(),\n  steps=(),\n  offset=0.5)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1935",
+                        "schemas/known_layers.yaml:1936",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
-                    Condition("schemas/known_layers.yaml:1936", "min_size >= 1", "min_size is due"),
+                    Condition("schemas/known_layers.yaml:1937", "min_size >= 1", "min_size is due"),
                     Condition(
-                        "schemas/known_layers.yaml:1937",
+                        "schemas/known_layers.yaml:1938",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1938",
+                        "schemas/known_layers.yaml:1939",
                         "min_size == int(min_size) and max_size == int(max_size)",
                         "sizes are whole pixels",
                     ),
@@ -2987,10 +2987,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1048",
+        "schemas/known_layers.yaml:1049",
         (
             Way(
-                "schemas/known_layers.yaml:1050",
+                "schemas/known_layers.yaml:1051",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3000,32 +3000,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1059",
+                        "schemas/known_layers.yaml:1060",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1060",
+                        "schemas/known_layers.yaml:1061",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1061",
+                        "schemas/known_layers.yaml:1062",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1062",
+                        "schemas/known_layers.yaml:1063",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1063",
+                        "schemas/known_layers.yaml:1064",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1064",
+                        "schemas/known_layers.yaml:1065",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3035,20 +3035,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:741",
+        "schemas/known_layers.yaml:742",
         (
             Way(
-                "schemas/known_layers.yaml:743",
+                "schemas/known_layers.yaml:744",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=1.0,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:745",
+                        "schemas/known_layers.yaml:746",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:746", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:747", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:747",
+                        "schemas/known_layers.yaml:748",
                         "nms_param.nms_threshold >= 0",
                         "nms_threshold must not be negative",
                     ),
@@ -3057,14 +3057,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2229",
+        "schemas/known_layers.yaml:2230",
         (
             Way(
-                "schemas/known_layers.yaml:2232",
+                "schemas/known_layers.yaml:2233",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2236",
+                        "schemas/known_layers.yaml:2237",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3074,14 +3074,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2046",
         (
             Way(
-                "schemas/known_layers.yaml:2047",
+                "schemas/known_layers.yaml:2048",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2049",
+                        "schemas/known_layers.yaml:2050",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3090,15 +3090,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:1371",
+        "schemas/known_layers.yaml:1372",
         (
             Way(
-                "schemas/known_layers.yaml:1373",
+                "schemas/known_layers.yaml:1374",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1374",
+                        "schemas/known_layers.yaml:1375",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -3107,15 +3107,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:245",
+        "schemas/known_layers.yaml:246",
         (
             Way(
-                "schemas/known_layers.yaml:2609",
+                "schemas/known_layers.yaml:2612",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2615",
+                        "schemas/known_layers.yaml:2618",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3125,15 +3125,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:161",
+        "schemas/known_layers.yaml:162",
         (
             Way(
-                "schemas/known_layers.yaml:164",
+                "schemas/known_layers.yaml:165",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=var_eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:167",
+                        "schemas/known_layers.yaml:168",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -3143,10 +3143,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2483",
+        "schemas/known_layers.yaml:2486",
         (
             Way(
-                "schemas/known_layers.yaml:2485",
+                "schemas/known_layers.yaml:2488",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3154,10 +3154,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Lstm": Entry(
-        "schemas/known_layers.yaml:1161",
+        "schemas/known_layers.yaml:1162",
         (
             Way(
-                "schemas/known_layers.yaml:1163",
+                "schemas/known_layers.yaml:1164",
                 rewrite="W = Gather(in_shape(blobs[0], own), whole(order), axis=0)\nR = Gather(in_shape(blobs[1], [4 * n, n]), whole(order), axis=0)\nB = Concat(Gather(in_shape(blobs[2], [4 * n]), whole(order), axis=0), full([4 * n], 0.0), axis=0)\ny = LSTM(bottoms[0], Unsqueeze(W, axes=[0]), Unsqueeze(R, axes=[0]), Unsqueeze(B, axes=[0]), hidden_size=n)\ntops[0] = Squeeze(y, axes=[1])",
                 let=(
                     ("n", "num_output"),
@@ -3166,12 +3166,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1165",
+                        "schemas/known_layers.yaml:1166",
                         "len(bottoms) == 1 and bottoms[0].rank == 3 and len(blobs) == 3",
                         "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1166",
+                        "schemas/known_layers.yaml:1167",
                         "batch_size == 1 and bottoms[0].shape[1] == 1",
                         "forms of this layer differ about several sequences",
                     ),
@@ -3180,10 +3180,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2783",
+        "schemas/known_layers.yaml:2786",
         (
             Way(
-                "schemas/known_layers.yaml:2785",
+                "schemas/known_layers.yaml:2788",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3192,12 +3192,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2787",
+                        "schemas/known_layers.yaml:2790",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2788",
+                        "schemas/known_layers.yaml:2791",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3207,19 +3207,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2801",
+        "schemas/known_layers.yaml:2804",
         (
             Way(
-                "schemas/known_layers.yaml:2803",
+                "schemas/known_layers.yaml:2806",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upsample, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2805",
+                        "schemas/known_layers.yaml:2808",
                         'mode == "pytorch"',
                         "the order of mode caffe is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2806",
+                        "schemas/known_layers.yaml:2809",
                         'output_datatype == "FLOAT32"',
                         "output_datatype must be FLOAT32",
                     ),
@@ -3229,38 +3229,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:251",
+        "schemas/known_layers.yaml:252",
         (
             Way(
-                "schemas/known_layers.yaml:254",
+                "schemas/known_layers.yaml:255",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:256",
+                        "schemas/known_layers.yaml:257",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:257", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:258", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "ReflectionPad": Entry(
-        "schemas/known_layers.yaml:1520",
+        "schemas/known_layers.yaml:1521",
         (
             Way(
-                "schemas/known_layers.yaml:1522",
+                "schemas/known_layers.yaml:1523",
                 rewrite='tops[0] = Pad(bottom, pads=[0, 0, h, w, 0, 0, h, w], mode="reflect")',
                 let=(("h", "pad if has(pad) else pad_h"), ("w", "pad if has(pad) else pad_w")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1523",
+                        "schemas/known_layers.yaml:1524",
                         'bottom.rank == 4 and mode == "REFLECTION"',
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1524",
+                        "schemas/known_layers.yaml:1525",
                         "not has(pad) or not has(pad_h) and not has(pad_w)",
                         "the padding is pad, or pad_h and pad_w",
                     ),
@@ -3269,14 +3269,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2219",
+        "schemas/known_layers.yaml:2220",
         (
             Way(
-                "schemas/known_layers.yaml:2221",
+                "schemas/known_layers.yaml:2222",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[axis_of(axis, bottom.rank)], keepdims=1)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2222",
+                        "schemas/known_layers.yaml:2223",
                         "mode == 0",
                         "a mode other than 0 (MEAN) is not known",
                     ),
@@ -3285,10 +3285,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Convolution3d": Entry(
-        "schemas/known_layers.yaml:334",
+        "schemas/known_layers.yaml:335",
         (
             Way(
-                "schemas/known_layers.yaml:336",
+                "schemas/known_layers.yaml:337",
                 rewrite="W = in_shape(blobs[0], [num_output, bottom.shape[1] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ntops[0] = Conv(bottom, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)",
                 let=(
                     ("k", "[kernel_d, kernel_h, kernel_w] if has(kernel_d) else [kernel_size, kernel_size, kernel_size]"),
@@ -3298,47 +3298,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:342",
+                        "schemas/known_layers.yaml:343",
                         "bottom.rank == 5",
                         "blobs of five axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:343",
+                        "schemas/known_layers.yaml:344",
                         "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and has(kernel_size) != has(kernel_d)",
                         "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:345",
+                        "schemas/known_layers.yaml:346",
                         "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                         "the stride is stride, or stride_d, stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:347",
+                        "schemas/known_layers.yaml:348",
                         "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                         "the padding is pad, or pad_d, pad_h and pad_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:349",
+                        "schemas/known_layers.yaml:350",
                         "has(hole_d) == has(hole_h) and has(hole_d) == has(hole_w) and not (has(hole) and has(hole_d))",
                         "the dilation is hole, or hole_d, hole_h and hole_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:351",
+                        "schemas/known_layers.yaml:352",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:352",
+                        "schemas/known_layers.yaml:353",
                         "bottom.shape[1] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:353",
+                        "schemas/known_layers.yaml:354",
                         "min(k) > 0 and min(s) > 0 and min(d) > 0",
                         "window, stride and dilation are positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:354",
+                        "schemas/known_layers.yaml:355",
                         "min(window_count(bottom.shape[2:], k, s, p, d)) > 0",
                         "the window is larger than the bottom",
                     ),
@@ -3347,14 +3347,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2267",
+        "schemas/known_layers.yaml:2268",
         (
             Way(
-                "schemas/known_layers.yaml:2270",
+                "schemas/known_layers.yaml:2271",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2271",
+                        "schemas/known_layers.yaml:2272",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3363,25 +3363,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNorm3d": Entry(
-        "schemas/known_layers.yaml:114",
+        "schemas/known_layers.yaml:115",
         (
             Way(
-                "schemas/known_layers.yaml:117",
+                "schemas/known_layers.yaml:118",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:119",
+                        "schemas/known_layers.yaml:120",
                         "bottom.rank == 5",
                         "blobs of five axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:120",
+                        "schemas/known_layers.yaml:121",
                         "use_global_stats",
                         "statistics of the batch are for training - use_global_stats must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:121",
+                        "schemas/known_layers.yaml:122",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -3390,20 +3390,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling3d": Entry(
-        "schemas/known_layers.yaml:1785",
+        "schemas/known_layers.yaml:1786",
         (
             Way(
-                "schemas/known_layers.yaml:1805",
+                "schemas/known_layers.yaml:1806",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("schemas/known_layers.yaml:1805", 'pool == "MAX"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1806", 'pool == "MAX"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1807",
+                "schemas/known_layers.yaml:1808",
                 rewrite="x = bottom if p == zeros(3) else Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(x, kernel_shape=k, strides=s)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1807", 'pool == "AVE"'),
+                    Condition("schemas/known_layers.yaml:1808", 'pool == "AVE"'),
                     Condition(
-                        "schemas/known_layers.yaml:1809",
+                        "schemas/known_layers.yaml:1810",
                         "max(over) == 0",
                         "a window hangs over the end, and by what its sum is divided is not known",
                     ),
@@ -3420,46 +3420,46 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1795",
+                "schemas/known_layers.yaml:1796",
                 "bottom.rank == 5",
                 "blobs of five axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1796",
+                "schemas/known_layers.yaml:1797",
                 "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and (global_pooling or has(kernel_size) != has(kernel_d))",
                 "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1798",
+                "schemas/known_layers.yaml:1799",
                 "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                 "the stride is stride, or stride_d, stride_h and stride_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1800",
+                "schemas/known_layers.yaml:1801",
                 "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                 "the padding is pad, or pad_d, pad_h and pad_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1802",
+                "schemas/known_layers.yaml:1803",
                 "min(k) > 0 and min(s) > 0 and min(count) > 0",
                 "window and stride are positive, and the window fits",
             ),
             Condition(
-                "schemas/known_layers.yaml:1803",
+                "schemas/known_layers.yaml:1804",
                 "all([b < w for b, w in zip(p, k)]) and all([(o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p)])",
                 "a window lies in the padding",
             ),
         ),
     ),
     "Reshape3d": Entry(
-        "schemas/known_layers.yaml:2355",
+        "schemas/known_layers.yaml:2356",
         (
             Way(
-                "schemas/known_layers.yaml:2357",
+                "schemas/known_layers.yaml:2358",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, 0, -1))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2358",
+                        "schemas/known_layers.yaml:2359",
                         "axis == 0 and num_axes == -1",
                         "NART's readers differ about axis and num_axes",
                     ),
@@ -3468,18 +3468,18 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2587",
-        (Way("schemas/known_layers.yaml:2588", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2590",
+        (Way("schemas/known_layers.yaml:2591", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2860",
+        "schemas/known_layers.yaml:2863",
         (
             Way(
-                "schemas/known_layers.yaml:2862",
+                "schemas/known_layers.yaml:2865",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2864",
+                        "schemas/known_layers.yaml:2867",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3489,48 +3489,48 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "HeatMap2Coord": Entry(
-        "schemas/known_layers.yaml:947",
+        "schemas/known_layers.yaml:948",
         (
             Way(
-                "schemas/known_layers.yaml:958",
+                "schemas/known_layers.yaml:959",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ny = Cast(row, to=element_type("float32"))\nx = Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32"))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:958", "not coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:959", "not coord_reposition"),),
             ),
             Way(
-                "schemas/known_layers.yaml:968",
+                "schemas/known_layers.yaml:969",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ndown = Sign(Sub(Slice(bottom, starts=[2], ends=[h], axes=[2]), Slice(bottom, starts=[0], ends=[h - 2], axes=[2])))\nright = Sign(Sub(Slice(bottom, starts=[2], ends=[w], axes=[3]), Slice(bottom, starts=[0], ends=[w - 2], axes=[3])))\nstep_y = GatherElements(Reshape(Pad(down, pads=[0, 0, 1, 0, 0, 0, 1, 0]), shape=[0, c, h * w]), at, axis=2)\nstep_x = GatherElements(Reshape(Pad(right, pads=[0, 0, 0, 1, 0, 0, 0, 1]), shape=[0, c, h * w]), at, axis=2)\ny = Add(Cast(row, to=element_type("float32")), Mul(step_y, 0.25))\nx = Add(Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32")), Mul(step_x, 0.25))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:968", "coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:969", "coord_reposition"),),
             ),
         ),
         let=(("c", "bottom.shape[1]"), ("h", "bottom.shape[2]"), ("w", "bottom.shape[3]")),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:954",
+                "schemas/known_layers.yaml:955",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:955",
+                "schemas/known_layers.yaml:956",
                 "coord_h > 0 and coord_w > 0",
                 "coord_h and coord_w are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:956",
+                "schemas/known_layers.yaml:957",
                 "not coord_reposition or h > 2 and w > 2",
                 "a map whose maxima are moved towards a neighbour has three rows and columns",
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1182",
+        "schemas/known_layers.yaml:1183",
         (
             Way(
-                "schemas/known_layers.yaml:1184",
+                "schemas/known_layers.yaml:1185",
                 rewrite='a = Transpose(bottoms[0], perm=turned) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=turned) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 let=(("turned", "[1, 0] if bottoms[0].rank == 2 else [0, 2, 1]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1187",
+                        "schemas/known_layers.yaml:1188",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank and 2 <= bottoms[0].rank <= 3",
                         "two matrices are due, or two batches of them",
                     ),
@@ -3540,14 +3540,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1673",
+        "schemas/known_layers.yaml:1674",
         (
             Way(
-                "schemas/known_layers.yaml:1675",
+                "schemas/known_layers.yaml:1676",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1677",
+                        "schemas/known_layers.yaml:1678",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3557,10 +3557,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "InstanceNorm": Entry(
-        "schemas/known_layers.yaml:1016",
+        "schemas/known_layers.yaml:1017",
         (
             Way(
-                "schemas/known_layers.yaml:1018",
+                "schemas/known_layers.yaml:1019",
                 rewrite="tops[0] = InstanceNormalization(bottom, scale, shift, epsilon=eps)",
                 let=(
                     ("c", "[bottom.shape[1]]"),
@@ -3569,12 +3569,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1020",
+                        "schemas/known_layers.yaml:1021",
                         "len(blobs) == (2 if affine else 0)",
                         "affine and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1021",
+                        "schemas/known_layers.yaml:1022",
                         "num_features in [0, bottom.shape[1]]",
                         "num_features is the number of channels",
                     ),
@@ -3584,12 +3584,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2092",
+        "schemas/known_layers.yaml:2093",
         (
             Way(
-                "schemas/known_layers.yaml:2094",
+                "schemas/known_layers.yaml:2095",
                 rewrite="tops[0] = ReduceL2(bottom, axes=[axis_of(axes, bottom.rank)], keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2095", "has(axes)", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2096", "has(axes)", "axes is due"),),
             ),
         ),
     ),
@@ -3672,7 +3672,7 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("ReduceSumSquare", "bvlc/mapping.yaml:1400", "unknown layer type 'Reduction'"),
     Dropped("RMSNormalization", "bvlc/mapping.yaml:1430", "unknown layer type 'Reduction'"),
     Dropped("RNN", "bvlc/mapping.yaml:1458", "unknown layer type 'Reduction'"),
-    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:777", "unknown value of code_type 'CORNER_SIZE'"),
+    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:778", "unknown value of code_type 'CORNER_SIZE'"),
     Dropped("ImageData", "bvlc/mapping.yaml:2023", "ImageDataParameter.batch_size has default 0, 1 is expected"),
     Dropped("LSTM", "bvlc/mapping.yaml:2096", "unknown field of layer LSTM 'expose_hidden'"),
     Dropped("RNN", "bvlc/mapping.yaml:2288", "unknown field of layer RNN 'expose_hidden'"),

@@ -191,17 +191,17 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1830)."""
+    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1831)."""
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1830")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1831")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1830")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1831")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1830")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1831")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(6)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(6)",
-            "schemas/known_layers.yaml:1830",
+            "schemas/known_layers.yaml:1831",
         )
     e.layer(
         layers.Pooling3d(
@@ -223,22 +223,22 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1731)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1731",
+            "schemas/known_layers.yaml:1732",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -484,13 +484,13 @@ def emit_batch_normalization_2(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BN (schemas/known_layers.yaml:173)."""
+    """BatchNormalization -> BN (schemas/known_layers.yaml:174)."""
     if op.training_mode != 0:
         raise Refused("batch statistics are for training", "bvlc/mapping.yaml:279")
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:173")
+        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:174")
     if running_var is not None:
-        raise Refused("running_var is not computed", "schemas/known_layers.yaml:173")
+        raise Refused("running_var is not computed", "schemas/known_layers.yaml:174")
     each = (1, X.shape[1], 1, 1)
     e.layer(
         layers.BN(var_eps=op.epsilon, moving_average=True),
@@ -634,26 +634,26 @@ def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Clip (schemas/known_layers.yaml:264)."""
+    """Clip -> Clip (schemas/known_layers.yaml:265)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:265")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:265")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:265")
     e.layer(layers.Clip(min=op.min, max=op.max), (input,), tops=(output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2240)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2241)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2241")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2241")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2241")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2241")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -765,11 +765,11 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution3d (schemas/known_layers.yaml:361)."""
+    """Conv -> Convolution3d (schemas/known_layers.yaml:362)."""
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:361")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:362")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:361")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:362")
     e.layer(
         layers.Convolution3d(
             num_output=W.shape[0],
@@ -795,13 +795,13 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> HoleConvolution (schemas/known_layers.yaml:995)."""
+    """Conv -> HoleConvolution (schemas/known_layers.yaml:996)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:995")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:996")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:995")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:996")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:995")
+        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:996")
     e.layer(
         layers.HoleConvolution(
             num_output=W.shape[0],
@@ -823,13 +823,13 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (schemas/known_layers.yaml:293)."""
+    """Conv -> Convolution (schemas/known_layers.yaml:294)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:293")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:294")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:293")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:294")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:293")
+        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:294")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -1358,11 +1358,11 @@ def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (schemas/known_layers.yaml:1584)."""
+    """Identity -> Parameter (schemas/known_layers.yaml:1585)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1584")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1585")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1584")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1585")
     e.layer(
         layers.Parameter(
             batch=input.shape[0],
@@ -1377,11 +1377,11 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (schemas/known_layers.yaml:1589)."""
+    """Identity -> Parameter (schemas/known_layers.yaml:1590)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1589")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1590")
     if input.rank != 3:
-        raise Refused("does not hold: input.rank == 3", "schemas/known_layers.yaml:1589")
+        raise Refused("does not hold: input.rank == 3", "schemas/known_layers.yaml:1590")
     e.layer(
         layers.Parameter(batch=input.shape[0], m=input.shape[1], n=input.shape[2]),
         (),
@@ -1391,20 +1391,20 @@ def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_3(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (schemas/known_layers.yaml:1594)."""
+    """Identity -> Parameter (schemas/known_layers.yaml:1595)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1594")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1595")
     if input.rank != 2:
-        raise Refused("does not hold: input.rank == 2", "schemas/known_layers.yaml:1594")
+        raise Refused("does not hold: input.rank == 2", "schemas/known_layers.yaml:1595")
     e.layer(layers.Parameter(m=input.shape[0], n=input.shape[1]), (), blobs=(input,), tops=(output,))
 
 
 def emit_identity_4(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter + Reshape (schemas/known_layers.yaml:1599)."""
+    """Identity -> Parameter + Reshape (schemas/known_layers.yaml:1600)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1599")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1600")
     if input.rank in (2, 3, 4):
-        raise Refused("does not hold: input.rank not in [2, 3, 4]", "schemas/known_layers.yaml:1599")
+        raise Refused("does not hold: input.rank not in [2, 3, 4]", "schemas/known_layers.yaml:1600")
     top = e.layer(
         layers.Parameter(m=1, n=lib.product(input.shape[:])),
         (),
@@ -1428,7 +1428,7 @@ def emit_instance_normalization_1(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> InstanceNorm (schemas/known_layers.yaml:1029)."""
+    """InstanceNormalization -> InstanceNorm (schemas/known_layers.yaml:1030)."""
     e.layer(
         layers.InstanceNorm(num_features=input.shape[1], eps=op.epsilon, affine=True),
         (input,),
@@ -1504,15 +1504,15 @@ def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> MatMul (schemas/known_layers.yaml:1196)."""
+    """MatMul -> MatMul (schemas/known_layers.yaml:1197)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:1196")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:1197")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:1196")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:1197")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:1196")
+        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:1197")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:1196")
+        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:1197")
     e.layer(layers.MatMul(mode="NN"), (A, B), tops=(Y,))
 
 
@@ -1689,20 +1689,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1815)."""
+    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1816)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1815")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1816")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1815")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1816")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1815")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1816")
     if Indices is not None:
-        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1815")
+        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1816")
     e.layer(
         layers.Pooling3d(
             pool="MAX",
@@ -1723,20 +1723,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1747)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2141,27 +2141,27 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> ReflectionPad (schemas/known_layers.yaml:1531)."""
+    """Pad -> ReflectionPad (schemas/known_layers.yaml:1532)."""
     pads = e.known(op.pads)
     if op.mode != "reflect":
-        raise Refused("does not hold: mode == 'reflect'", "schemas/known_layers.yaml:1533")
+        raise Refused("does not hold: mode == 'reflect'", "schemas/known_layers.yaml:1534")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1533")
+        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1534")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     if each[:2] != ((0, 0), (0, 0)):
         raise Refused(
             "height and width are padded here, by as much on both sides",
-            "schemas/known_layers.yaml:1535",
+            "schemas/known_layers.yaml:1536",
         )
     if each[2][0] != each[2][1]:
         raise Refused(
             "height and width are padded here, by as much on both sides",
-            "schemas/known_layers.yaml:1535",
+            "schemas/known_layers.yaml:1536",
         )
     if each[3][0] != each[3][1]:
         raise Refused(
             "height and width are padded here, by as much on both sides",
-            "schemas/known_layers.yaml:1535",
+            "schemas/known_layers.yaml:1536",
         )
     e.layer(
         layers.ReflectionPad(mode="REFLECTION", pad_h=each[2][0], pad_w=each[3][0]),
@@ -2586,17 +2586,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2492)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2495)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2495")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2498")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2495")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2498")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2497")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2500")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -2905,14 +2905,14 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2868)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2871)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1651)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1651")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3062,12 +3062,12 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> HSwish (schemas/known_layers.yaml:940)."""
+    """HardSwish -> HSwish (schemas/known_layers.yaml:941)."""
     e.layer(layers.HSwish(), (X,), tops=(Y,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2565)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2568)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3080,19 +3080,19 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1953)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1954)."""
     if len(op.min_sizes) != 1:
-        raise Refused("does not hold: len(min_sizes) == 1", "schemas/known_layers.yaml:1953")
+        raise Refused("does not hold: len(min_sizes) == 1", "schemas/known_layers.yaml:1954")
     if op.image_size != ():
-        raise Refused("does not hold: image_size == ()", "schemas/known_layers.yaml:1953")
+        raise Refused("does not hold: image_size == ()", "schemas/known_layers.yaml:1954")
     if op.steps != ():
-        raise Refused("does not hold: steps == ()", "schemas/known_layers.yaml:1953")
+        raise Refused("does not hold: steps == ()", "schemas/known_layers.yaml:1954")
     if op.offset != 0.5:
-        raise Refused("does not hold: offset == 0.5", "schemas/known_layers.yaml:1953")
+        raise Refused("does not hold: offset == 0.5", "schemas/known_layers.yaml:1954")
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1955")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1956")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1955")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1956")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes[0],
@@ -3108,41 +3108,41 @@ def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, b
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> NNUpsample (schemas/known_layers.yaml:1380)."""
+    """Resize -> NNUpsample (schemas/known_layers.yaml:1381)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1380")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1381")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1380")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1381")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1380")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1381")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:1380",
+            "schemas/known_layers.yaml:1381",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1384")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1385")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1384")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1385")
     e.layer(layers.NNUpsample(resize=factor), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:1070)."""
+    """Resize -> Interp (schemas/known_layers.yaml:1071)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1071")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1071")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1071")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:1070",
+            "schemas/known_layers.yaml:1071",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1071")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3], align_corners=True), (X,), tops=(Y,))
 
 
@@ -3154,15 +3154,15 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:764)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:765)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:764")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:765")
     if op.nms_eta != 1:
-        raise Refused("does not hold: nms_eta == 1", "schemas/known_layers.yaml:764")
+        raise Refused("does not hold: nms_eta == 1", "schemas/known_layers.yaml:765")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:766",
+            "schemas/known_layers.yaml:767",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3181,7 +3181,7 @@ def emit_detection_output_1(
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2053)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2054)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3194,30 +3194,30 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2620)."""
+    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2623)."""
     e.layer(layers.ChannelShuffle(group=op.group), (X,), tops=(Y,))
 
 
 def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1681)."""
+    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1682)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1681")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1682")
     e.layer(layers.PixelShuffle(upscale_factor=op.blocksize), (input,), tops=(output,))
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2810)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2813)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2810")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2813")
     e.layer(layers.SubpixelUp(upsample=op.blocksize, mode="pytorch"), (input,), tops=(output,))
 
 
 def emit_reduce_l2(e: Emit, op: hub.ReduceL2, data: Value, reduced: Value) -> None:
-    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2099)."""
+    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2100)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2099")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2100")
     if len(op.axes) != 1:
-        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2099")
+        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2100")
     e.layer(
         layers.ReduceL2(axes=lib.axis_of(op.axes[0], data.rank), keepdims=op.keepdims),
         (data,),
@@ -3256,8 +3256,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1830"),
-            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1731"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1831"),
+            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1732"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:233"),
@@ -3272,7 +3272,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.BatchNormalization: Rule(
         (
             Alternative(emit_batch_normalization_1, "bvlc/mapping.yaml:278"),
-            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:173"),
+            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:174"),
         ),
     ),
     caffe_ops.AddAlong: Rule((Alternative(emit_add_along, "bvlc/mapping.yaml:292"),)),
@@ -3295,8 +3295,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Clip: Rule(
         (
             Alternative(emit_clip_1, "ppq/mapping.yaml:23"),
-            Alternative(emit_clip_2, "schemas/known_layers.yaml:264"),
-            Alternative(emit_clip_3, "schemas/known_layers.yaml:2240"),
+            Alternative(emit_clip_2, "schemas/known_layers.yaml:265"),
+            Alternative(emit_clip_3, "schemas/known_layers.yaml:2241"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_6, "bvlc/mapping.yaml:419"),
@@ -3314,9 +3314,9 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "schemas/known_layers.yaml:361"),
-            Alternative(emit_conv_2, "schemas/known_layers.yaml:995"),
-            Alternative(emit_conv_3, "schemas/known_layers.yaml:293"),
+            Alternative(emit_conv_1, "schemas/known_layers.yaml:362"),
+            Alternative(emit_conv_2, "schemas/known_layers.yaml:996"),
+            Alternative(emit_conv_3, "schemas/known_layers.yaml:294"),
             Alternative(emit_conv_4, "bvlc/mapping.yaml:477"),
             Alternative(emit_conv_6, "bvlc/mapping.yaml:503"),
         ),
@@ -3388,14 +3388,14 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:805"),)),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "schemas/known_layers.yaml:1584"),
-            Alternative(emit_identity_2, "schemas/known_layers.yaml:1589"),
-            Alternative(emit_identity_3, "schemas/known_layers.yaml:1594"),
-            Alternative(emit_identity_4, "schemas/known_layers.yaml:1599"),
+            Alternative(emit_identity_1, "schemas/known_layers.yaml:1585"),
+            Alternative(emit_identity_2, "schemas/known_layers.yaml:1590"),
+            Alternative(emit_identity_3, "schemas/known_layers.yaml:1595"),
+            Alternative(emit_identity_4, "schemas/known_layers.yaml:1600"),
             Alternative(emit_identity_6, "bvlc/mapping.yaml:821"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization_1, "schemas/known_layers.yaml:1029"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization_1, "schemas/known_layers.yaml:1030"),)),
     hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:907"),)),
     hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:912"),)),
     hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:916"),)),
@@ -3409,7 +3409,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:1196"),
+            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:1197"),
             Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:951"),
             Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:959"),
             Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:968"),
@@ -3432,8 +3432,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1815"),
-            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1747"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1816"),
+            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1748"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1050"),
@@ -3482,7 +3482,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:1531"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:1532"),
             Alternative(emit_pad_2, "bvlc/mapping.yaml:1212"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1214"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1218"),
@@ -3553,7 +3553,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2492"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2495"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -3596,8 +3596,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2868"),
-            Alternative(emit_transpose_2, "schemas/known_layers.yaml:1651"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2871"),
+            Alternative(emit_transpose_2, "schemas/known_layers.yaml:1652"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_5, "bvlc/mapping.yaml:1657"),
@@ -3613,23 +3613,23 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:940"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2565"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1953"),)),
+    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:941"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2568"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1954"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:1380"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:1070"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:1381"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:1071"),
         ),
     ),
-    caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:764"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2053"),)),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2620"),)),
+    caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:765"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2054"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2623"),)),
     hub.DepthToSpace: Rule(
         (
-            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1681"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2810"),
+            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1682"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2813"),
         ),
     ),
-    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2099"),)),
+    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2100"),)),
 }

@@ -164,7 +164,7 @@ def read_concat(r: Read, param: layers.Concat) -> None:
 
 
 def read_convolution(r: Read, param: layers.Convolution) -> None:
-    """What layer Convolution computes (schemas/known_layers.yaml:284)."""
+    """What layer Convolution computes (schemas/known_layers.yaml:285)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -205,7 +205,7 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
     if not both:
         raise Refused(
             "hole is not read in this layer; give hole_h and hole_w",
-            "schemas/known_layers.yaml:290",
+            "schemas/known_layers.yaml:291",
         )
     x = (
         bottom
@@ -222,7 +222,7 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
 
 
 def read_crop(r: Read, param: layers.Crop) -> None:
-    """What layer Crop computes (schemas/known_layers.yaml:517)."""
+    """What layer Crop computes (schemas/known_layers.yaml:518)."""
     bottom = r.one_bottom()
     type = param.type if param.type is not None else "CENTER"
     crop_w = param.crop_w if param.crop_w is not None else 0
@@ -230,39 +230,39 @@ def read_crop(r: Read, param: layers.Crop) -> None:
     offset_w = 0
     offset_h = 0
     if bottom.rank != 4:
-        raise Refused("one bottom of four axes is due", "schemas/known_layers.yaml:525")
+        raise Refused("one bottom of four axes is due", "schemas/known_layers.yaml:526")
     if type != "CENTER":
-        raise Refused("a random part is for training - type must be CENTER", "schemas/known_layers.yaml:526")
+        raise Refused("a random part is for training - type must be CENTER", "schemas/known_layers.yaml:527")
     rest = (bottom.shape[2] - crop_h, bottom.shape[3] - crop_w)
     if not crop_h > 0:
         raise Refused(
             "crop_h and crop_w are due, and no larger than the bottom",
-            "schemas/known_layers.yaml:527",
+            "schemas/known_layers.yaml:528",
         )
     if not crop_w > 0:
         raise Refused(
             "crop_h and crop_w are due, and no larger than the bottom",
-            "schemas/known_layers.yaml:527",
+            "schemas/known_layers.yaml:528",
         )
     if not min(rest) >= 0:
         raise Refused(
             "crop_h and crop_w are due, and no larger than the bottom",
-            "schemas/known_layers.yaml:527",
+            "schemas/known_layers.yaml:528",
         )
     if rest[0] % 2 != 0:
         raise Refused(
             "an odd number of rows or columns is cut off, and which side loses more is not known",
-            "schemas/known_layers.yaml:528",
+            "schemas/known_layers.yaml:529",
         )
     if rest[1] % 2 != 0:
         raise Refused(
             "an odd number of rows or columns is cut off, and which side loses more is not known",
-            "schemas/known_layers.yaml:528",
+            "schemas/known_layers.yaml:529",
         )
     if offset_w != 0:
-        raise Refused("offset_w and offset_h are not known", "schemas/known_layers.yaml:529")
+        raise Refused("offset_w and offset_h are not known", "schemas/known_layers.yaml:530")
     if offset_h != 0:
-        raise Refused("offset_w and offset_h are not known", "schemas/known_layers.yaml:529")
+        raise Refused("offset_w and offset_h are not known", "schemas/known_layers.yaml:530")
     begin = tuple(n // 2 for n in rest)
     r.top(
         0,
@@ -611,7 +611,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_parameter(r: Read, param: layers.Parameter) -> None:
-    """What layer Parameter computes (schemas/known_layers.yaml:1571)."""
+    """What layer Parameter computes (schemas/known_layers.yaml:1572)."""
     bottoms = r.bottoms
     blobs = r.blobs
     batch = param.batch if param.batch is not None else 1
@@ -621,21 +621,21 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
     height = param.height if param.height is not None else -1
     width = param.width if param.width is not None else -1
     if len(bottoms) != 0:
-        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1578")
+        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1579")
     if len(blobs) != 1:
-        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1578")
+        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1579")
     four = channel > 0 and height > 0 and width > 0
     two = m > 0 and n > 0
     if four == two:
-        raise Refused("the sizes are channel, height and width, or m and n", "schemas/known_layers.yaml:1579")
+        raise Refused("the sizes are channel, height and width, or m and n", "schemas/known_layers.yaml:1580")
     if not (four or batch == 1 or blobs[0].rank == 3):
-        raise Refused("a batch of matrices has a blob of three axes", "schemas/known_layers.yaml:1580")
+        raise Refused("a batch of matrices has a blob of three axes", "schemas/known_layers.yaml:1581")
     sizes = (batch, channel, height, width) if four else (m, n) if blobs[0].rank < 3 else (batch, m, n)
     r.top(0, r.value(hub.Identity(), (lib.reshape(blobs[0], sizes),)))
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1719)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -684,7 +684,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -737,7 +737,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1719")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -938,7 +938,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_correlation1_d(r: Read, param: layers.Correlation1D) -> None:
-    """What layer Correlation1D computes (schemas/known_layers.yaml:510)."""
+    """What layer Correlation1D computes (schemas/known_layers.yaml:511)."""
     bottoms = r.bottoms
     pad = param.pad if param.pad is not None else 0
     kernel_size = param.kernel_size if param.kernel_size is not None else 0
@@ -949,37 +949,37 @@ def read_correlation1_d(r: Read, param: layers.Correlation1D) -> None:
     single_direction = param.single_direction if param.single_direction is not None else 0
     correlation_type = param.correlation_type if param.correlation_type is not None else "MULTIPLY"
     if len(bottoms) != 2:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:479")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:480")
     if bottoms[0].rank != 4:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:479")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:480")
     if bottoms[0].shape != bottoms[1].shape:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:479")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:480")
     if single_direction != -1:
         raise Refused(
             "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
-            "schemas/known_layers.yaml:480",
+            "schemas/known_layers.yaml:481",
         )
     if kernel_size != 1:
         raise Refused(
             "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
-            "schemas/known_layers.yaml:480",
+            "schemas/known_layers.yaml:481",
         )
     if pad != max_displacement:
         raise Refused(
             "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
-            "schemas/known_layers.yaml:480",
+            "schemas/known_layers.yaml:481",
         )
     if stride_1 != 1:
-        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:481")
+        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:482")
     if stride_2 != 1:
-        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:481")
+        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:482")
     if do_abs:
-        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:481")
+        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:482")
     if correlation_type != "MULTIPLY":
-        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:481")
+        raise Refused("strides, do_abs and SUBTRACT are not known", "schemas/known_layers.yaml:482")
     w = bottoms[0].shape[3]
     if not max_displacement + 1 < w:
-        raise Refused("max_displacement must be less than the width", "schemas/known_layers.yaml:482")
+        raise Refused("max_displacement must be less than the width", "schemas/known_layers.yaml:483")
     places = tuple(max_displacement + 1 - i for i in range(max_displacement + 1))
     r.top(
         0,
@@ -1005,7 +1005,7 @@ def read_correlation1_d(r: Read, param: layers.Correlation1D) -> None:
 
 
 def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
-    """What layer HoleConvolution computes (schemas/known_layers.yaml:987)."""
+    """What layer HoleConvolution computes (schemas/known_layers.yaml:988)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1046,7 +1046,7 @@ def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
     if not both:
         raise Refused(
             "hole is not read in this layer; give hole_h and hole_w",
-            "schemas/known_layers.yaml:290",
+            "schemas/known_layers.yaml:291",
         )
     x = (
         bottom
@@ -1063,23 +1063,23 @@ def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
 
 
 def read_h_swish(r: Read, param: layers.HSwish) -> None:
-    """What layer HSwish computes (schemas/known_layers.yaml:937)."""
+    """What layer HSwish computes (schemas/known_layers.yaml:938)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2556)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2560")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     r.top(
         0,
         r.value(
@@ -1090,16 +1090,16 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1932)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1933)."""
     bottoms = r.bottoms
     min_size = param.min_size if param.min_size is not None else 0.0
     max_size = param.max_size if param.max_size is not None else 0.0
@@ -1108,15 +1108,15 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     clip = param.clip if param.clip is not None else True
     variance = param.variance
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1935")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1936")
     if not min_size >= 1:
-        raise Refused("min_size is due", "schemas/known_layers.yaml:1936")
+        raise Refused("min_size is due", "schemas/known_layers.yaml:1937")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1937")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1938")
     if min_size != int(min_size):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1938")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1939")
     if max_size != int(max_size):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1938")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1939")
     r.top(
         0,
         r.value(
@@ -1137,7 +1137,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1048)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1049)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1148,27 +1148,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = param.align_corners if param.align_corners is not None else True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1059")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1060")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1061")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1061")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1061")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1062")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1063")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1064")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:1064")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:1065")
     part = (
         r.value(
             hub.Slice(
@@ -1196,7 +1196,7 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:741)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:742)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1209,12 +1209,12 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:745",
+            "schemas/known_layers.yaml:746",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:746")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:747")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
-        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:747")
+        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:748")
     r.top(
         0,
         r.value(
@@ -1237,23 +1237,23 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2229)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2230)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2236")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2237")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2045)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2049")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
     r.top(
         0,
         r.value(
@@ -1268,13 +1268,13 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
-    """What layer NNUpsample computes (schemas/known_layers.yaml:1371)."""
+    """What layer NNUpsample computes (schemas/known_layers.yaml:1372)."""
     bottom = r.one_bottom()
     resize = param.resize if param.resize is not None else 2
     if bottom.rank != 4:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1374")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1375")
     if not resize > 0:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1374")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1375")
     s = float(resize)
     r.top(
         0,
@@ -1291,14 +1291,14 @@ def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
 
 
 def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
-    """What layer ChannelShuffle computes (schemas/known_layers.yaml:245)."""
+    """What layer ChannelShuffle computes (schemas/known_layers.yaml:246)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1311,12 +1311,12 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
 
 
 def read_bn(r: Read, param: layers.BN) -> None:
-    """What layer BN computes (schemas/known_layers.yaml:161)."""
+    """What layer BN computes (schemas/known_layers.yaml:162)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     var_eps = param.var_eps if param.var_eps is not None else 1e-10
     if len(blobs) != 4:
-        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:167")
+        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:168")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1334,7 +1334,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2483)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2486)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1343,7 +1343,7 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_lstm_(r: Read, param: layers.Lstm) -> None:
-    """What layer Lstm computes (schemas/known_layers.yaml:1161)."""
+    """What layer Lstm computes (schemas/known_layers.yaml:1162)."""
     bottoms = r.bottoms
     blobs = r.blobs
     num_output = param.num_output if param.num_output is not None else 0
@@ -1351,22 +1351,22 @@ def read_lstm_(r: Read, param: layers.Lstm) -> None:
     if len(bottoms) != 1:
         raise Refused(
             "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
-            "schemas/known_layers.yaml:1165",
+            "schemas/known_layers.yaml:1166",
         )
     if bottoms[0].rank != 3:
         raise Refused(
             "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
-            "schemas/known_layers.yaml:1165",
+            "schemas/known_layers.yaml:1166",
         )
     if len(blobs) != 3:
         raise Refused(
             "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
-            "schemas/known_layers.yaml:1165",
+            "schemas/known_layers.yaml:1166",
         )
     if batch_size != 1:
-        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:1166")
+        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:1167")
     if bottoms[0].shape[1] != 1:
-        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:1166")
+        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:1167")
     n = num_output
     own = (4 * n, bottoms[0].shape[2])
     order = tuple(i for i in range(n)) + tuple(2 * n + i for i in range(n)) + tuple(n + i for i in range(n)) + tuple(3 * n + i for i in range(n))
@@ -1392,17 +1392,17 @@ def read_lstm_(r: Read, param: layers.Lstm) -> None:
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2783)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2786)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2787")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2790")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2787")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2790")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2788")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2791")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2788")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2791")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1417,62 +1417,62 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2801)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2804)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     output_datatype = param.output_datatype if param.output_datatype is not None else "FLOAT32"
     mode = param.mode if param.mode is not None else "pytorch"
     if mode != "pytorch":
-        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2805")
+        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2808")
     if output_datatype != "FLOAT32":
-        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2806")
+        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2809")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:251)."""
+    """What layer Clip computes (schemas/known_layers.yaml:252)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:257")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:258")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
 def read_reflection_pad(r: Read, param: layers.ReflectionPad) -> None:
-    """What layer ReflectionPad computes (schemas/known_layers.yaml:1520)."""
+    """What layer ReflectionPad computes (schemas/known_layers.yaml:1521)."""
     bottom = r.one_bottom()
     pad = param.pad if param.pad is not None else 0
     mode = param.mode if param.mode is not None else "REFLECTION"
     pad_w = param.pad_w if param.pad_w is not None else 0
     pad_h = param.pad_h if param.pad_h is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1523")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1524")
     if mode != "REFLECTION":
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1523")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1524")
     if not (param.pad is None or (param.pad_h is None and param.pad_w is None)):
-        raise Refused("the padding is pad, or pad_h and pad_w", "schemas/known_layers.yaml:1524")
+        raise Refused("the padding is pad, or pad_h and pad_w", "schemas/known_layers.yaml:1525")
     h = pad if param.pad is not None else pad_h
     w = pad if param.pad is not None else pad_w
     r.top(0, r.value(hub.Pad(pads=(0, 0, h, w, 0, 0, h, w), mode="reflect"), (bottom,)))
 
 
 def read_reduce(r: Read, param: layers.Reduce) -> None:
-    """What layer Reduce computes (schemas/known_layers.yaml:2219)."""
+    """What layer Reduce computes (schemas/known_layers.yaml:2220)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     mode = param.mode if param.mode is not None else 0
     if mode != 0:
-        raise Refused("a mode other than 0 (MEAN) is not known", "schemas/known_layers.yaml:2222")
+        raise Refused("a mode other than 0 (MEAN) is not known", "schemas/known_layers.yaml:2223")
     r.top(0, r.value(hub.ReduceMean(axes=(lib.axis_of(axis, bottom.rank),), keepdims=1), (bottom,)))
 
 
 def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
-    """What layer Convolution3d computes (schemas/known_layers.yaml:334)."""
+    """What layer Convolution3d computes (schemas/known_layers.yaml:335)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1495,67 +1495,67 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
     kernel_d = param.kernel_d if param.kernel_d is not None else 0
     pad_d = param.pad_d if param.pad_d is not None else 0
     if bottom.rank != 5:
-        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:342")
+        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:343")
     if (param.kernel_d is not None) != (param.kernel_h is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:343",
+            "schemas/known_layers.yaml:344",
         )
     if (param.kernel_d is not None) != (param.kernel_w is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:343",
+            "schemas/known_layers.yaml:344",
         )
     if (param.kernel_size is not None) == (param.kernel_d is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:343",
+            "schemas/known_layers.yaml:344",
         )
     if (param.stride_d is not None) != (param.stride_h is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:345",
+            "schemas/known_layers.yaml:346",
         )
     if (param.stride_d is not None) != (param.stride_w is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:345",
+            "schemas/known_layers.yaml:346",
         )
     if (param.stride is not None and param.stride_d is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:345",
+            "schemas/known_layers.yaml:346",
         )
     if (param.pad_d is not None) != (param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:347")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:348")
     if (param.pad_d is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:347")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:348")
     if (param.pad is not None and param.pad_d is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:347")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:348")
     if (param.hole_d is not None) != (param.hole_h is not None):
-        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:349")
+        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:350")
     if (param.hole_d is not None) != (param.hole_w is not None):
-        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:349")
+        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:350")
     if (param.hole is not None and param.hole_d is not None):
-        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:349")
+        raise Refused("the dilation is hole, or hole_d, hole_h and hole_w", "schemas/known_layers.yaml:350")
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "schemas/known_layers.yaml:351")
+        raise Refused("bias_term and the number of blobs do not fit", "schemas/known_layers.yaml:352")
     if bottom.shape[1] % group != 0:
-        raise Refused("group must divide the channels on both sides", "schemas/known_layers.yaml:352")
+        raise Refused("group must divide the channels on both sides", "schemas/known_layers.yaml:353")
     if num_output % group != 0:
-        raise Refused("group must divide the channels on both sides", "schemas/known_layers.yaml:352")
+        raise Refused("group must divide the channels on both sides", "schemas/known_layers.yaml:353")
     k = (kernel_d, kernel_h, kernel_w) if param.kernel_d is not None else (kernel_size, kernel_size, kernel_size)
     s = (stride_d, stride_h, stride_w) if param.stride_d is not None else (stride, stride, stride)
     d = (hole_d, hole_h, hole_w) if param.hole_d is not None else (hole, hole, hole)
     if not min(k) > 0:
-        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:353")
+        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:354")
     if not min(s) > 0:
-        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:353")
+        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:354")
     if not min(d) > 0:
-        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:353")
+        raise Refused("window, stride and dilation are positive", "schemas/known_layers.yaml:354")
     p = (pad_d, pad_h, pad_w) if param.pad_d is not None else (pad, pad, pad)
     if not min(lib.window_count(bottom.shape[2:], k, s, p, d)) > 0:
-        raise Refused("the window is larger than the bottom", "schemas/known_layers.yaml:354")
+        raise Refused("the window is larger than the bottom", "schemas/known_layers.yaml:355")
     W = lib.in_shape(blobs[0], (num_output, bottom.shape[1] // group) + k)
     B = lib.in_shape(blobs[1], (num_output,)) if bias_term else None
     r.top(
@@ -1568,14 +1568,14 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
 
 
 def read_re_lu3d(r: Read, param: layers.ReLU3d) -> None:
-    """What layer ReLU3d computes (schemas/known_layers.yaml:2267)."""
+    """What layer ReLU3d computes (schemas/known_layers.yaml:2268)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if channel_shared:
         raise Refused(
             "what channel_shared means without weights is not known",
-            "schemas/known_layers.yaml:2271",
+            "schemas/known_layers.yaml:2272",
         )
     r.top(
         0,
@@ -1588,20 +1588,20 @@ def read_re_lu3d(r: Read, param: layers.ReLU3d) -> None:
 
 
 def read_batch_norm3d(r: Read, param: layers.BatchNorm3d) -> None:
-    """What layer BatchNorm3d computes (schemas/known_layers.yaml:114)."""
+    """What layer BatchNorm3d computes (schemas/known_layers.yaml:115)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     use_global_stats = param.use_global_stats if param.use_global_stats is not None else False
     eps = param.eps if param.eps is not None else 1e-06
     if bottom.rank != 5:
-        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:119")
+        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:120")
     if not use_global_stats:
         raise Refused(
             "statistics of the batch are for training - use_global_stats must be true",
-            "schemas/known_layers.yaml:120",
+            "schemas/known_layers.yaml:121",
         )
     if len(blobs) != 4:
-        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:121")
+        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:122")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1619,7 +1619,7 @@ def read_batch_norm3d(r: Read, param: layers.BatchNorm3d) -> None:
 
 
 def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
-    """What layer Pooling3d computes (schemas/known_layers.yaml:1785)."""
+    """What layer Pooling3d computes (schemas/known_layers.yaml:1786)."""
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
     kernel_size = param.kernel_size if param.kernel_size is not None else 0
@@ -1637,58 +1637,58 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
     kernel_d = param.kernel_d if param.kernel_d is not None else 0
     stride_d = param.stride_d if param.stride_d is not None else 0
     if bottom.rank != 5:
-        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1795")
+        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1796")
     if (param.kernel_d is not None) != (param.kernel_h is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1796",
+            "schemas/known_layers.yaml:1797",
         )
     if (param.kernel_d is not None) != (param.kernel_w is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1796",
+            "schemas/known_layers.yaml:1797",
         )
     if not (global_pooling or (param.kernel_size is not None) != (param.kernel_d is not None)):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1796",
+            "schemas/known_layers.yaml:1797",
         )
     if (param.stride_d is not None) != (param.stride_h is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1798",
+            "schemas/known_layers.yaml:1799",
         )
     if (param.stride_d is not None) != (param.stride_w is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1798",
+            "schemas/known_layers.yaml:1799",
         )
     if (param.stride is not None and param.stride_d is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1798",
+            "schemas/known_layers.yaml:1799",
         )
     if (param.pad_d is not None) != (param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1800")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
     if (param.pad_d is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1800")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
     if (param.pad is not None and param.pad_d is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1800")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
     sizes = bottom.shape[2:]
     k = sizes if global_pooling else (kernel_d, kernel_h, kernel_w) if param.kernel_d is not None else (kernel_size, kernel_size, kernel_size)
     s = lib.ones(3) if global_pooling else (stride_d, stride_h, stride_w) if param.stride_d is not None else (stride, stride, stride)
     p = lib.zeros(3) if global_pooling else (pad_d, pad_h, pad_w) if param.pad_d is not None else (pad, pad, pad)
     count = tuple((n + 2 * b - w + (t - 1 if ceil_mode else 0)) // t + 1 for n, w, t, b in zip(sizes, k, s, p, strict=True))
     if not min(k) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1802")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
     if not min(s) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1802")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
     if not min(count) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1802")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
     if not all(tuple(b < w for b, w in zip(p, k, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1803")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1804")
     if not all(tuple((o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1803")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1804")
     if pool == "MAX":
         over = tuple(max(0, (o - 1) * t + w - n - 2 * b) for o, n, w, t, b in zip(count, sizes, k, s, p, strict=True))
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -1698,29 +1698,29 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
         if max(over) != 0:
             raise Refused(
                 "a window hangs over the end, and by what its sum is divided is not known",
-                "schemas/known_layers.yaml:1809",
+                "schemas/known_layers.yaml:1810",
             )
         x = bottom if p == lib.zeros(3) else r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s), (x,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1785")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1786")
 
 
 def read_reshape3d(r: Read, param: layers.Reshape3d) -> None:
-    """What layer Reshape3d computes (schemas/known_layers.yaml:2355)."""
+    """What layer Reshape3d computes (schemas/known_layers.yaml:2356)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
     num_axes = param.num_axes if param.num_axes is not None else -1
     if axis != 0:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2358")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2359")
     if num_axes != -1:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2358")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2359")
     r.top(0, r.value(hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, 0, -1)), (bottom,)))
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:2587)."""
+    """What layer Scales computes (schemas/known_layers.yaml:2590)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -1728,32 +1728,32 @@ def read_scales(r: Read, param: layers.Scales) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2860)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2863)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2864")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2867")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
 def read_heat_map2_coord(r: Read, param: layers.HeatMap2Coord) -> None:
-    """What layer HeatMap2Coord computes (schemas/known_layers.yaml:947)."""
+    """What layer HeatMap2Coord computes (schemas/known_layers.yaml:948)."""
     bottom = r.one_bottom()
     coord_h = param.coord_h if param.coord_h is not None else 0
     coord_w = param.coord_w if param.coord_w is not None else 0
     coord_reposition = param.coord_reposition if param.coord_reposition is not None else False
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:954")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:955")
     if not coord_h > 0:
-        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:955")
+        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:956")
     if not coord_w > 0:
-        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:955")
+        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:956")
     h = bottom.shape[2]
     w = bottom.shape[3]
     if not (not coord_reposition or (h > 2 and w > 2)):
         raise Refused(
             "a map whose maxima are moved towards a neighbour has three rows and columns",
-            "schemas/known_layers.yaml:956",
+            "schemas/known_layers.yaml:957",
         )
     if not coord_reposition:
         c = bottom.shape[1]
@@ -1853,19 +1853,19 @@ def read_heat_map2_coord(r: Read, param: layers.HeatMap2Coord) -> None:
         )
         r.top(0, r.value(hub.Reshape(shape=(0, 3 * c)), (all_,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:947")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:948")
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:1182)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:1183)."""
     bottoms = r.bottoms
     mode = param.mode if param.mode is not None else "NN"
     if len(bottoms) != 2:
-        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1187")
+        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1188")
     if bottoms[0].rank != bottoms[1].rank:
-        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1187")
+        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1188")
     if not 2 <= bottoms[0].rank <= 3:
-        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1187")
+        raise Refused("two matrices are due, or two batches of them", "schemas/known_layers.yaml:1188")
     turned = (1, 0) if bottoms[0].rank == 2 else (0, 2, 1)
     a = r.value(hub.Transpose(perm=turned), (bottoms[0],)) if mode in ("TN", "TT") else bottoms[0]
     b = r.value(hub.Transpose(perm=turned), (bottoms[1],)) if mode in ("NT", "TT") else bottoms[1]
@@ -1873,25 +1873,25 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_pixel_shuffle(r: Read, param: layers.PixelShuffle) -> None:
-    """What layer PixelShuffle computes (schemas/known_layers.yaml:1673)."""
+    """What layer PixelShuffle computes (schemas/known_layers.yaml:1674)."""
     bottom = r.one_bottom()
     upscale_factor = param.upscale_factor if param.upscale_factor is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1677")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1678")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upscale_factor, mode="CRD"), (bottom,)))
 
 
 def read_instance_norm(r: Read, param: layers.InstanceNorm) -> None:
-    """What layer InstanceNorm computes (schemas/known_layers.yaml:1016)."""
+    """What layer InstanceNorm computes (schemas/known_layers.yaml:1017)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_features = param.num_features if param.num_features is not None else 0
     eps = param.eps if param.eps is not None else 1e-05
     affine = param.affine if param.affine is not None else False
     if len(blobs) != (2 if affine else 0):
-        raise Refused("affine and the number of blobs do not fit", "schemas/known_layers.yaml:1020")
+        raise Refused("affine and the number of blobs do not fit", "schemas/known_layers.yaml:1021")
     if num_features not in (0, bottom.shape[1]):
-        raise Refused("num_features is the number of channels", "schemas/known_layers.yaml:1021")
+        raise Refused("num_features is the number of channels", "schemas/known_layers.yaml:1022")
     c = (bottom.shape[1],)
     scale = lib.reshape(blobs[0], c) if affine else lib.full(c, 1.0)
     shift = lib.reshape(blobs[1], c) if affine else lib.full(c, 0.0)
@@ -1899,12 +1899,12 @@ def read_instance_norm(r: Read, param: layers.InstanceNorm) -> None:
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:2092)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:2093)."""
     bottom = r.one_bottom()
     axes = param.axes if param.axes is not None else 4
     keepdims = param.keepdims if param.keepdims is not None else 1
     if param.axes is None:
-        raise Refused("axes is due", "schemas/known_layers.yaml:2095")
+        raise Refused("axes is due", "schemas/known_layers.yaml:2096")
     r.top(
         0,
         r.value(
@@ -1945,7 +1945,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Concat": Reader(read_concat, "bvlc/mapping.yaml:1800", ("concat_dim", "axis"), ()),
     "Convolution": Reader(
         read_convolution,
-        "schemas/known_layers.yaml:284",
+        "schemas/known_layers.yaml:285",
         (
             "num_output",
             "bias_term",
@@ -1967,7 +1967,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Crop": Reader(
         read_crop,
-        "schemas/known_layers.yaml:517",
+        "schemas/known_layers.yaml:518",
         ("type", "crop_w", "crop_h"),
         ("print_info",),
     ),
@@ -2044,13 +2044,13 @@ READERS: Final[Mapping[str, Reader]] = {
     "MVN": Reader(read_mvn, "bvlc/mapping.yaml:2125", ("normalize_variance", "across_channels"), ()),
     "Parameter": Reader(
         read_parameter,
-        "schemas/known_layers.yaml:1571",
+        "schemas/known_layers.yaml:1572",
         ("batch", "m", "n", "channel", "height", "width"),
         (),
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             "pool",
             "kernel_size",
@@ -2087,7 +2087,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
     "Correlation1D": Reader(
         read_correlation1_d,
-        "schemas/known_layers.yaml:510",
+        "schemas/known_layers.yaml:511",
         (
             "pad",
             "kernel_size",
@@ -2102,7 +2102,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "HoleConvolution": Reader(
         read_hole_convolution,
-        "schemas/known_layers.yaml:987",
+        "schemas/known_layers.yaml:988",
         (
             "num_output",
             "bias_term",
@@ -2122,23 +2122,23 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine"),
     ),
-    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:937", (), ()),
+    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:938", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1932",
+        "schemas/known_layers.yaml:1933",
         ("min_size", "max_size", "aspect_ratio", "flip", "clip", "variance"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1048",
+        "schemas/known_layers.yaml:1049",
         (
             "height",
             "width",
@@ -2152,7 +2152,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:741",
+        "schemas/known_layers.yaml:742",
         (
             "num_classes",
             "share_location",
@@ -2165,46 +2165,46 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("save_output_param", "visualize", "visualize_threshold", "transform_param"),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2229", ("negative_slope",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2230", ("negative_slope",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2046",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
-    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:1371", ("resize",), ()),
-    "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:245", ("group",), ()),
+    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:1372", ("resize",), ()),
+    "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:246", ("group",), ()),
     "BN": Reader(
         read_bn,
-        "schemas/known_layers.yaml:161",
+        "schemas/known_layers.yaml:162",
         ("var_eps",),
         ("scale_filler", "shift_filler", "decay", "moving_average"),
     ),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2483", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2486", ("axis",), ()),
     "Lstm": Reader(
         read_lstm_,
-        "schemas/known_layers.yaml:1161",
+        "schemas/known_layers.yaml:1162",
         ("num_output", "batch_size"),
         ("clipping_threshold", "weight_filler", "bias_filler"),
     ),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2783", ("downsample",), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2786", ("downsample",), ()),
     "SubpixelUp": Reader(
         read_subpixel_up,
-        "schemas/known_layers.yaml:2801",
+        "schemas/known_layers.yaml:2804",
         ("upsample", "output_datatype", "mode"),
         (),
     ),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:251", ("min", "max"), ()),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:252", ("min", "max"), ()),
     "ReflectionPad": Reader(
         read_reflection_pad,
-        "schemas/known_layers.yaml:1520",
+        "schemas/known_layers.yaml:1521",
         ("pad", "mode", "pad_w", "pad_h"),
         (),
     ),
-    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2219", ("axis", "mode"), ()),
+    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2220", ("axis", "mode"), ()),
     "Convolution3d": Reader(
         read_convolution3d,
-        "schemas/known_layers.yaml:334",
+        "schemas/known_layers.yaml:335",
         (
             "num_output",
             "bias_term",
@@ -2230,19 +2230,19 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ReLU3d": Reader(
         read_re_lu3d,
-        "schemas/known_layers.yaml:2267",
+        "schemas/known_layers.yaml:2268",
         ("negative_slope", "channel_shared"),
         (),
     ),
     "BatchNorm3d": Reader(
         read_batch_norm3d,
-        "schemas/known_layers.yaml:114",
+        "schemas/known_layers.yaml:115",
         ("use_global_stats", "eps"),
         ("moving_average_fraction",),
     ),
     "Pooling3d": Reader(
         read_pooling3d,
-        "schemas/known_layers.yaml:1785",
+        "schemas/known_layers.yaml:1786",
         (
             "pool",
             "kernel_size",
@@ -2264,27 +2264,27 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Reshape3d": Reader(
         read_reshape3d,
-        "schemas/known_layers.yaml:2355",
+        "schemas/known_layers.yaml:2356",
         ("shape.dim", "axis", "num_axes"),
         (),
     ),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2587", ("alpha", "beta"), ()),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2860", ("dim",), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2590", ("alpha", "beta"), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2863", ("dim",), ()),
     "HeatMap2Coord": Reader(
         read_heat_map2_coord,
-        "schemas/known_layers.yaml:947",
+        "schemas/known_layers.yaml:948",
         ("coord_h", "coord_w", "coord_reposition"),
         (),
     ),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1182", ("mode",), ()),
-    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1673", ("upscale_factor",), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1183", ("mode",), ()),
+    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1674", ("upscale_factor",), ()),
     "InstanceNorm": Reader(
         read_instance_norm,
-        "schemas/known_layers.yaml:1016",
+        "schemas/known_layers.yaml:1017",
         ("num_features", "eps", "affine"),
         (),
     ),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:2092", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:2093", ("axes", "keepdims"), ()),
     "Add": Reader(read_add, "ppq/mapping.yaml:37", (), ()),
     "Mul": Reader(read_mul, "ppq/mapping.yaml:42", (), ()),
 }

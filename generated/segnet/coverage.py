@@ -235,10 +235,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:226",
+        "schemas/known_layers.yaml:227",
         (
             Way(
-                "schemas/known_layers.yaml:227",
+                "schemas/known_layers.yaml:228",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
                 conditions=(
@@ -286,12 +286,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3107",
+        "schemas/known_layers.yaml:3110",
         (
             Way(
-                "schemas/known_layers.yaml:3108",
+                "schemas/known_layers.yaml:3111",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3108", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3111", "width == output.shape[3]"),),
             ),
         ),
     ),
@@ -2439,20 +2439,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:215",
+        "schemas/known_layers.yaml:216",
         (
             Way(
-                "schemas/known_layers.yaml:218",
+                "schemas/known_layers.yaml:219",
                 rewrite="tops[0] = Add(Mul(bottom, reshape(blobs[0], c)), reshape(blobs[1], c))",
                 let=(("c", "[bottom.shape[1]] + ones(bottom.rank - 2)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:220",
+                        "schemas/known_layers.yaml:221",
                         'bn_mode == "INFERENCE"',
                         "statistics of the batch are for training - bn_mode must be INFERENCE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:221",
+                        "schemas/known_layers.yaml:222",
                         "len(blobs) == 2",
                         "two blobs are due: factor and offset",
                     ),
@@ -2461,10 +2461,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3092",
+        "schemas/known_layers.yaml:3095",
         (
             Way(
-                "schemas/known_layers.yaml:3094",
+                "schemas/known_layers.yaml:3097",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2473,17 +2473,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3095",
+                        "schemas/known_layers.yaml:3098",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3096",
+                        "schemas/known_layers.yaml:3099",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3097",
+                        "schemas/known_layers.yaml:3100",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

@@ -400,13 +400,13 @@ def emit_batch_normalization_2(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BN (schemas/known_layers.yaml:227)."""
+    """BatchNormalization -> BN (schemas/known_layers.yaml:228)."""
     if op.training_mode != 0:
         raise Refused("batch statistics are for training", "bvlc/mapping.yaml:279")
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:227")
+        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:228")
     if running_var is not None:
-        raise Refused("running_var is not computed", "schemas/known_layers.yaml:227")
+        raise Refused("running_var is not computed", "schemas/known_layers.yaml:228")
     each = (1, X.shape[1], 1, 1)
     e.layer(
         layers.BN(bn_mode="INFERENCE"),
@@ -463,9 +463,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3108)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3111)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3108")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3111")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -2732,12 +2732,12 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:227"),)),
+    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:228"),)),
     caffe_ops.Exchange: Rule((Alternative(emit_exchange, "bvlc/mapping.yaml:298"),)),
     caffe_ops.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:303"),)),
     caffe_ops.InnerProduct: Rule((Alternative(emit_inner_product, "bvlc/mapping.yaml:308"),)),
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
-    caffe_ops.MaxUnpool: Rule((Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3108"),)),
+    caffe_ops.MaxUnpool: Rule((Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3111"),)),
     caffe_ops.Power: Rule((Alternative(emit_power, "bvlc/mapping.yaml:367"),)),
     caffe_ops.Product: Rule((Alternative(emit_product, "bvlc/mapping.yaml:377"),)),
     caffe_ops.Sum: Rule((Alternative(emit_sum, "bvlc/mapping.yaml:396"),)),

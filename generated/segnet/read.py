@@ -829,17 +829,17 @@ def read_threshold(r: Read, param: layers.Threshold) -> None:
 
 
 def read_bn(r: Read, param: layers.BN) -> None:
-    """What layer BN computes (schemas/known_layers.yaml:215)."""
+    """What layer BN computes (schemas/known_layers.yaml:216)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     bn_mode = param.bn_mode if param.bn_mode is not None else "LEARN"
     if bn_mode != "INFERENCE":
         raise Refused(
             "statistics of the batch are for training - bn_mode must be INFERENCE",
-            "schemas/known_layers.yaml:220",
+            "schemas/known_layers.yaml:221",
         )
     if len(blobs) != 2:
-        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:221")
+        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:222")
     c = (bottom.shape[1],) + lib.ones(bottom.rank - 2)
     r.top(
         0,
@@ -851,7 +851,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3092)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3095)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -863,12 +863,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3095",
+            "schemas/known_layers.yaml:3098",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3095",
+            "schemas/known_layers.yaml:3098",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -876,10 +876,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3096",
+            "schemas/known_layers.yaml:3099",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3097")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3100")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1029,13 +1029,13 @@ READERS: Final[Mapping[str, Reader]] = {
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "BN": Reader(
         read_bn,
-        "schemas/known_layers.yaml:215",
+        "schemas/known_layers.yaml:216",
         ("bn_mode",),
         ("scale_filler", "shift_filler"),
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3092",
+        "schemas/known_layers.yaml:3095",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),

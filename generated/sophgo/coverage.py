@@ -164,30 +164,30 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("sophgo/mapping.yaml:66", "axes == 2 and not counted"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1731",
+                "schemas/known_layers.yaml:1732",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1731",
+                        "schemas/known_layers.yaml:1732",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1733",
+                        "schemas/known_layers.yaml:1734",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1698",
+                "schemas/known_layers.yaml:1699",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1698",
+                        "schemas/known_layers.yaml:1699",
                         "count_include_pad == 0 and len(kernel_shape) == 2 and dilations == ones(2) and pads != zeros(4)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1700",
+                        "schemas/known_layers.yaml:1701",
                         "caffe_windows_inside(X.shape[2:], kernel_shape, strides, pads[:2]) and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) == Y.shape[2:]",
                         "Caffe would compute another number of windows",
                     ),
@@ -275,11 +275,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:203",
+        "schemas/known_layers.yaml:204",
         (
             Way("bvlc/mapping.yaml:278", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:204",
+                "schemas/known_layers.yaml:205",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -328,12 +328,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3049",
+        "schemas/known_layers.yaml:3052",
         (
             Way(
-                "schemas/known_layers.yaml:3050",
+                "schemas/known_layers.yaml:3053",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3050", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3053", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -383,22 +383,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2239",
+        "schemas/known_layers.yaml:2240",
         (
             Way(
-                "schemas/known_layers.yaml:2240",
+                "schemas/known_layers.yaml:2241",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2240",
+                        "schemas/known_layers.yaml:2241",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:264",
+                "schemas/known_layers.yaml:265",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:264", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:265", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:415",
@@ -1065,15 +1065,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1747",
+                "schemas/known_layers.yaml:1748",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1747",
+                        "schemas/known_layers.yaml:1748",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1749",
+                        "schemas/known_layers.yaml:1750",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1314,10 +1314,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1553",
+        "schemas/known_layers.yaml:1554",
         (
             Way(
-                "schemas/known_layers.yaml:1554",
+                "schemas/known_layers.yaml:1555",
                 layers=("Padding",),
                 let=(
                     ("each", "pad_pairs(pads, axes, data.rank)"),
@@ -1325,14 +1325,14 @@ OPS: Final[Mapping[str, Entry]] = {
                     ("number", "constant_value if has(constant_value) else 0.0"),
                 ),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1558", 'mode == "constant" and data.rank == 4'),
+                    Condition("schemas/known_layers.yaml:1559", 'mode == "constant" and data.rank == 4'),
                     Condition(
-                        "schemas/known_layers.yaml:1560",
+                        "schemas/known_layers.yaml:1561",
                         "each[:2] == [(0, 0), (0, 0)] and min(sides) >= 0",
                         "height and width are padded here alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1561",
+                        "schemas/known_layers.yaml:1562",
                         "abs(number) < 2 ** 24 and int(number) == number",
                         "the padding is a whole number here",
                     ),
@@ -1688,16 +1688,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2491",
+        "schemas/known_layers.yaml:2494",
         (
             Way(
-                "schemas/known_layers.yaml:2492",
+                "schemas/known_layers.yaml:2495",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2495", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2498", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2497",
+                        "schemas/known_layers.yaml:2500",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1896,12 +1896,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1650",
+        "schemas/known_layers.yaml:1651",
         (
             Way(
-                "schemas/known_layers.yaml:1651",
+                "schemas/known_layers.yaml:1652",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1986,41 +1986,41 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2346",
-        (Way("schemas/known_layers.yaml:2347", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:2347",
+        (Way("schemas/known_layers.yaml:2348", layers=("Reorg",)),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2839",
-        (Way("schemas/known_layers.yaml:2840", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2842",
+        (Way("schemas/known_layers.yaml:2843", layers=("Swish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2052",
-        (Way("schemas/known_layers.yaml:2053", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2053",
+        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1069",
+        "schemas/known_layers.yaml:1070",
         (
             Way(
-                "schemas/known_layers.yaml:1070",
+                "schemas/known_layers.yaml:1071",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1070",
+                        "schemas/known_layers.yaml:1071",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:3054",
+                "schemas/known_layers.yaml:3057",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3054",
+                        "schemas/known_layers.yaml:3057",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3058",
+                        "schemas/known_layers.yaml:3061",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2029,18 +2029,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2620",
-        (Way("schemas/known_layers.yaml:2620", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2623",
+        (Way("schemas/known_layers.yaml:2623", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1907",
+        "schemas/known_layers.yaml:1908",
         (
             Way(
-                "schemas/known_layers.yaml:1908",
+                "schemas/known_layers.yaml:1909",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1909",
+                        "schemas/known_layers.yaml:1910",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -2049,27 +2049,27 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:685",
+        "schemas/known_layers.yaml:686",
         (
             Way(
-                "schemas/known_layers.yaml:686",
+                "schemas/known_layers.yaml:687",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:686", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition("schemas/known_layers.yaml:687", 'code in ("CORNER", "CENTER_SIZE")'),
                     Condition(
-                        "schemas/known_layers.yaml:688",
+                        "schemas/known_layers.yaml:689",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:699",
+                "schemas/known_layers.yaml:700",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:699", 'code == "CORNER_SIZE"'),
+                    Condition("schemas/known_layers.yaml:700", 'code == "CORNER_SIZE"'),
                     Condition(
-                        "schemas/known_layers.yaml:701",
+                        "schemas/known_layers.yaml:702",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
@@ -2078,14 +2078,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1418",
+        "schemas/known_layers.yaml:1419",
         (
             Way(
-                "schemas/known_layers.yaml:1419",
+                "schemas/known_layers.yaml:1420",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1419",
+                        "schemas/known_layers.yaml:1420",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2093,8 +2093,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Mish": Entry(
-        "schemas/known_layers.yaml:1324",
-        (Way("schemas/known_layers.yaml:1324", layers=("Mish",)),),
+        "schemas/known_layers.yaml:1325",
+        (Way("schemas/known_layers.yaml:1325", layers=("Mish",)),),
     ),
     "MaxRoiPool": Entry(
         "sophgo/mapping.yaml:74",
@@ -2756,10 +2756,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1694",
+                "schemas/known_layers.yaml:1695",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1694", 'pool == "AVE" and not avg_include_pad'),
+                    Condition("schemas/known_layers.yaml:1695", 'pool == "AVE" and not avg_include_pad'),
                 ),
             ),
             Way(
@@ -2850,7 +2850,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1728",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3118,39 +3118,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "len(bottoms) == 3",
                         "three bottoms are due: a factor for each channel, x and y",
                     ),
+                    Condition(
+                        "schemas/known_layers.yaml:55",
+                        "bottoms[1].shape == bottoms[2].shape and bottoms[0].shape[:2] == bottoms[1].shape[:2]",
+                        "x and y are of one shape, and each image has factors of its own",
+                    ),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2337",
+        "schemas/known_layers.yaml:2338",
         (
             Way(
-                "schemas/known_layers.yaml:2339",
+                "schemas/known_layers.yaml:2340",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2342", "stride > 0", "stride is due"),
-                    Condition("schemas/known_layers.yaml:2343", "not reverse", "reverse is not known"),
+                    Condition("schemas/known_layers.yaml:2343", "stride > 0", "stride is due"),
+                    Condition("schemas/known_layers.yaml:2344", "not reverse", "reverse is not known"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2832",
-        (Way("schemas/known_layers.yaml:2835", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2835",
+        (Way("schemas/known_layers.yaml:2838", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2046",
         (
             Way(
-                "schemas/known_layers.yaml:2047",
+                "schemas/known_layers.yaml:2048",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2049",
+                        "schemas/known_layers.yaml:2050",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3159,21 +3164,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3026",
+        "schemas/known_layers.yaml:3029",
         (
             Way(
-                "schemas/known_layers.yaml:3036",
+                "schemas/known_layers.yaml:3039",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
-                conditions=(Condition("schemas/known_layers.yaml:3036", "len(bottoms) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:3039", "len(bottoms) == 2"),),
             ),
             Way(
-                "schemas/known_layers.yaml:3041",
+                "schemas/known_layers.yaml:3044",
                 rewrite='tops[0] = Resize(bottoms[0], scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:3041", "len(bottoms) == 1"),
+                    Condition("schemas/known_layers.yaml:3044", "len(bottoms) == 1"),
                     Condition(
-                        "schemas/known_layers.yaml:3045",
+                        "schemas/known_layers.yaml:3048",
                         "sizes == [n * scale for n in bottoms[0].shape[2:]]",
                         "one bottom is repeated by scale alone",
                     ),
@@ -3188,22 +3193,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:3030",
+                "schemas/known_layers.yaml:3033",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:3031",
+                "schemas/known_layers.yaml:3034",
                 "not pad_out_h and not pad_out_w",
                 "pad_out_h and pad_out_w are not known",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1048",
+        "schemas/known_layers.yaml:1049",
         (
             Way(
-                "schemas/known_layers.yaml:1050",
+                "schemas/known_layers.yaml:1051",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3213,32 +3218,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1059",
+                        "schemas/known_layers.yaml:1060",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1060",
+                        "schemas/known_layers.yaml:1061",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1061",
+                        "schemas/known_layers.yaml:1062",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1062",
+                        "schemas/known_layers.yaml:1063",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1063",
+                        "schemas/known_layers.yaml:1064",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1064",
+                        "schemas/known_layers.yaml:1065",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3278,15 +3283,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("c", "[bottom.shape[1]]"), ("behind", "c + ones(bottom.rank - 2)")),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2607",
+        "schemas/known_layers.yaml:2610",
         (
             Way(
-                "schemas/known_layers.yaml:2609",
+                "schemas/known_layers.yaml:2612",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2615",
+                        "schemas/known_layers.yaml:2618",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3296,32 +3301,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:251",
+        "schemas/known_layers.yaml:252",
         (
             Way(
-                "schemas/known_layers.yaml:254",
+                "schemas/known_layers.yaml:255",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:256",
+                        "schemas/known_layers.yaml:257",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:257", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:258", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Padding": Entry(
-        "schemas/known_layers.yaml:1545",
+        "schemas/known_layers.yaml:1546",
         (
             Way(
-                "schemas/known_layers.yaml:1547",
+                "schemas/known_layers.yaml:1548",
                 rewrite="tops[0] = Pad(bottom, pads=[0, 0, pad_t, pad_l, 0, 0, pad_b, pad_r], constant_value=float(pad_value))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1550",
+                        "schemas/known_layers.yaml:1551",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3331,14 +3336,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2229",
+        "schemas/known_layers.yaml:2230",
         (
             Way(
-                "schemas/known_layers.yaml:2232",
+                "schemas/known_layers.yaml:2233",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2236",
+                        "schemas/known_layers.yaml:2237",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3348,14 +3353,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1641",
+        "schemas/known_layers.yaml:1642",
         (
             Way(
-                "schemas/known_layers.yaml:1643",
+                "schemas/known_layers.yaml:1644",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1646",
+                        "schemas/known_layers.yaml:1647",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3365,10 +3370,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1876",
+        "schemas/known_layers.yaml:1877",
         (
             Way(
-                "schemas/known_layers.yaml:1878",
+                "schemas/known_layers.yaml:1879",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3376,27 +3381,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1884",
+                        "schemas/known_layers.yaml:1885",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1886",
+                        "schemas/known_layers.yaml:1887",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1888",
+                        "schemas/known_layers.yaml:1889",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1890",
+                        "schemas/known_layers.yaml:1891",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1892",
+                        "schemas/known_layers.yaml:1893",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3406,20 +3411,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:659",
+        "schemas/known_layers.yaml:660",
         (
             Way(
-                "schemas/known_layers.yaml:661",
+                "schemas/known_layers.yaml:662",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:664",
+                        "schemas/known_layers.yaml:665",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:666", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:667", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:668",
+                        "schemas/known_layers.yaml:669",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3429,20 +3434,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         (
             Way(
-                "schemas/known_layers.yaml:1402",
+                "schemas/known_layers.yaml:1403",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1406",
+                        "schemas/known_layers.yaml:1407",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1408",
+                        "schemas/known_layers.yaml:1409",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3452,19 +3457,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Mish": Entry(
-        "schemas/known_layers.yaml:1321",
-        (Way("schemas/known_layers.yaml:1323", rewrite="tops[0] = Mish(bottom)"),),
+        "schemas/known_layers.yaml:1322",
+        (Way("schemas/known_layers.yaml:1324", rewrite="tops[0] = Mish(bottom)"),),
         witness="tpu_mlir",
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1205",
+        "schemas/known_layers.yaml:1206",
         (
             Way(
-                "schemas/known_layers.yaml:1207",
+                "schemas/known_layers.yaml:1208",
                 rewrite="a = Reshape(bottoms[0], shape=[dim_1, dim_2])\nb = Reshape(bottoms[1], shape=[dim_3, dim_2])\ntops[0] = MatMul(a, Transpose(b, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1209",
+                        "schemas/known_layers.yaml:1210",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3474,10 +3479,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2483",
+        "schemas/known_layers.yaml:2486",
         (
             Way(
-                "schemas/known_layers.yaml:2485",
+                "schemas/known_layers.yaml:2488",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3485,14 +3490,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ContinuationIndicator": Entry(
-        "schemas/known_layers.yaml:273",
+        "schemas/known_layers.yaml:274",
         (
             Way(
-                "schemas/known_layers.yaml:275",
+                "schemas/known_layers.yaml:276",
                 rewrite="tops[0] = Identity(expand(reshape(begin_mark(time_step), [time_step, 1]), [time_step, batch_size], (0, 2)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:277",
+                        "schemas/known_layers.yaml:278",
                         "time_step > 0 and batch_size > 0",
                         "time_step and batch_size are due",
                     ),

@@ -262,22 +262,22 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1731)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1731",
+            "schemas/known_layers.yaml:1732",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -296,19 +296,19 @@ def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1698)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1699)."""
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "schemas/known_layers.yaml:1698")
+        raise Refused("does not hold: count_include_pad == 0", "schemas/known_layers.yaml:1699")
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1698")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1699")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1698")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1699")
     if op.pads == lib.zeros(4):
-        raise Refused("does not hold: pads != zeros(4)", "schemas/known_layers.yaml:1698")
+        raise Refused("does not hold: pads != zeros(4)", "schemas/known_layers.yaml:1699")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]):
-        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1700")
+        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1701")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) != Y.shape[2:]:
-        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1700")
+        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1701")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -554,13 +554,13 @@ def emit_batch_normalization_2(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BN (schemas/known_layers.yaml:204)."""
+    """BatchNormalization -> BN (schemas/known_layers.yaml:205)."""
     if op.training_mode != 0:
         raise Refused("batch statistics are for training", "bvlc/mapping.yaml:279")
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:204")
+        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:205")
     if running_var is not None:
-        raise Refused("running_var is not computed", "schemas/known_layers.yaml:204")
+        raise Refused("running_var is not computed", "schemas/known_layers.yaml:205")
     each = (1, X.shape[1], 1, 1)
     e.layer(
         layers.BN(eps=op.epsilon),
@@ -624,9 +624,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3050)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3053)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3050")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3053")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -737,26 +737,26 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2240)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2241)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2241")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2241")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2241")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2240")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2241")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Clip (schemas/known_layers.yaml:264)."""
+    """Clip -> Clip (schemas/known_layers.yaml:265)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:265")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:265")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:265")
     e.layer(layers.Clip(min=op.min, max=op.max), (input,), tops=(output,))
 
 
@@ -1904,20 +1904,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1747)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2344,23 +2344,23 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> Padding (schemas/known_layers.yaml:1554)."""
+    """Pad -> Padding (schemas/known_layers.yaml:1555)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1558")
+        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1559")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1558")
+        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1559")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     sides = (each[2][0], each[2][1], each[3][0], each[3][1])
     if each[:2] != ((0, 0), (0, 0)):
-        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1560")
+        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1561")
     if not min(sides) >= 0:
-        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1560")
+        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1561")
     number = op.constant_value if op.constant_value is not None else 0.0
     if not abs(number) < 2**24:
-        raise Refused("the padding is a whole number here", "schemas/known_layers.yaml:1561")
+        raise Refused("the padding is a whole number here", "schemas/known_layers.yaml:1562")
     if int(number) != number:
-        raise Refused("the padding is a whole number here", "schemas/known_layers.yaml:1561")
+        raise Refused("the padding is a whole number here", "schemas/known_layers.yaml:1562")
     e.layer(
         layers.Padding(pad_t=sides[0], pad_b=sides[1], pad_l=sides[2], pad_r=sides[3], pad_value=int(number)),
         (data,),
@@ -2905,17 +2905,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2492)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2495)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2495")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2498")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2495")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2498")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2497")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2500")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3224,9 +3224,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1651)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1651")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3376,17 +3376,17 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2347)."""
+    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2348)."""
     e.layer(layers.Reorg(stride=op.blocksize), (input,), tops=(output,))
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2840)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2843)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2053)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2054)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3399,55 +3399,55 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:1070)."""
+    """Resize -> Interp (schemas/known_layers.yaml:1071)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1071")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1071")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1071")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:1070",
+            "schemas/known_layers.yaml:1071",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1071")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:3054)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:3057)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3054")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3057")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3054")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3057")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3054")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3057")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:3054",
+            "schemas/known_layers.yaml:3057",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3058")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3061")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3058")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3061")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2620)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2623)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1908)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1909)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3475,13 +3475,13 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:686)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:687)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:686")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:687")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:688",
+            "schemas/known_layers.yaml:689",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3511,13 +3511,13 @@ def emit_detection_output_2(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:699)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:700)."""
     if op.code != "CORNER_SIZE":
-        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:699")
+        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:700")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:701",
+            "schemas/known_layers.yaml:702",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3540,13 +3540,13 @@ def emit_detection_output_2(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1419)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1420)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1420")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1420")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1420")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3556,7 +3556,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_mish(e: Emit, op: hub.Mish, X: Value, Y: Value) -> None:
-    """Mish -> Mish (schemas/known_layers.yaml:1324)."""
+    """Mish -> Mish (schemas/known_layers.yaml:1325)."""
     e.layer(layers.Mish(), (X,), tops=(Y,))
 
 
@@ -3704,8 +3704,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_average_pool_1, "sophgo/mapping.yaml:53"),
             Alternative(emit_average_pool_2, "sophgo/mapping.yaml:66"),
-            Alternative(emit_average_pool_3, "schemas/known_layers.yaml:1731"),
-            Alternative(emit_average_pool_4, "schemas/known_layers.yaml:1698"),
+            Alternative(emit_average_pool_3, "schemas/known_layers.yaml:1732"),
+            Alternative(emit_average_pool_4, "schemas/known_layers.yaml:1699"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_6, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_7, "bvlc/mapping.yaml:233"),
@@ -3720,7 +3720,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.BatchNormalization: Rule(
         (
             Alternative(emit_batch_normalization_1, "bvlc/mapping.yaml:278"),
-            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:204"),
+            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:205"),
         ),
     ),
     caffe_ops.AddAlong: Rule((Alternative(emit_add_along, "bvlc/mapping.yaml:292"),)),
@@ -3730,7 +3730,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3050"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3053"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:333"),
         ),
     ),
@@ -3748,8 +3748,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2240"),
-            Alternative(emit_clip_2, "schemas/known_layers.yaml:264"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2241"),
+            Alternative(emit_clip_2, "schemas/known_layers.yaml:265"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:419"),
@@ -3892,7 +3892,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "sophgo/mapping.yaml:90"),
-            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1747"),
+            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1748"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1050"),
@@ -3942,7 +3942,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:1554"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:1555"),
             Alternative(emit_pad_2, "bvlc/mapping.yaml:1212"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1214"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1218"),
@@ -4027,7 +4027,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2492"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2495"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -4070,7 +4070,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1651"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1652"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -4086,25 +4086,25 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2347"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2840"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2053"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2348"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2843"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2054"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:1070"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:3054"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:1071"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:3057"),
         ),
     ),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2620"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1908"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2623"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1909"),)),
     caffe_ops.DetectionOutput: Rule(
         (
-            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:686"),
-            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:699"),
+            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:687"),
+            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:700"),
         ),
     ),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1419"),)),
-    hub.Mish: Rule((Alternative(emit_mish, "schemas/known_layers.yaml:1324"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1420"),)),
+    hub.Mish: Rule((Alternative(emit_mish, "schemas/known_layers.yaml:1325"),)),
     hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "sophgo/mapping.yaml:75"),)),
     caffe_ops.RegionsAbove: Rule((Alternative(emit_regions_above, "sophgo/mapping.yaml:97"),)),
     caffe_ops.FrcnDetection: Rule((Alternative(emit_frcn_detection, "sophgo/mapping.yaml:108"),)),

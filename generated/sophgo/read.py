@@ -665,7 +665,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
     if yolo:
         if pool != "MAX":
             raise Refused("yolo is read of maxima alone", "sophgo/mapping.yaml:256")
@@ -1068,6 +1068,16 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
             "three bottoms are due: a factor for each channel, x and y",
             "schemas/known_layers.yaml:54",
         )
+    if bottoms[1].shape != bottoms[2].shape:
+        raise Refused(
+            "x and y are of one shape, and each image has factors of its own",
+            "schemas/known_layers.yaml:55",
+        )
+    if bottoms[0].shape[:2] != bottoms[1].shape[:2]:
+        raise Refused(
+            "x and y are of one shape, and each image has factors of its own",
+            "schemas/known_layers.yaml:55",
+        )
     channels = bottoms[1].shape[1]
     ones_behind = lib.ones(bottoms[1].rank - 2)
     a = r.value(hub.Reshape(shape=(0, channels) + ones_behind), (bottoms[0],))
@@ -1075,32 +1085,32 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2337)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2338)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2342")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2343")
     if reverse:
-        raise Refused("reverse is not known", "schemas/known_layers.yaml:2343")
+        raise Refused("reverse is not known", "schemas/known_layers.yaml:2344")
     r.top(0, r.value(hub.SpaceToDepth(blocksize=stride), (bottom,)))
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2832)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2835)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2045)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2049")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
     r.top(
         0,
         r.value(
@@ -1115,7 +1125,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3026)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3029)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 1
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1129,17 +1139,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3030",
+            "schemas/known_layers.yaml:3033",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3030",
+            "schemas/known_layers.yaml:3033",
         )
     if pad_out_h:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3031")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3034")
     if pad_out_w:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3031")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3034")
     if len(bottoms) == 2:
         places = r.value(
             hub.Cast(to=lib.element_type("int64")),
@@ -1157,7 +1167,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     if len(bottoms) == 1:
         if sizes != tuple(n * scale for n in bottoms[0].shape[2:]):
-            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:3045")
+            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:3048")
         s = float(scale)
         r.top(
             0,
@@ -1172,11 +1182,11 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
             ),
         )
         return
-    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:3026")
+    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:3029")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1048)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1049)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1187,27 +1197,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1059")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1060")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1061")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1061")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1061")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1062")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1063")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1064")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:1064")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:1065")
     part = (
         r.value(
             hub.Slice(
@@ -1277,14 +1287,14 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2607)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1297,21 +1307,21 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:251)."""
+    """What layer Clip computes (schemas/known_layers.yaml:252)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:257")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:258")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
 def read_padding(r: Read, param: layers.Padding) -> None:
-    """What layer Padding computes (schemas/known_layers.yaml:1545)."""
+    """What layer Padding computes (schemas/known_layers.yaml:1546)."""
     bottom = r.one_bottom()
     pad_l = param.pad_l if param.pad_l is not None else 0
     pad_r = param.pad_r if param.pad_r is not None else 0
@@ -1319,7 +1329,7 @@ def read_padding(r: Read, param: layers.Padding) -> None:
     pad_b = param.pad_b if param.pad_b is not None else 0
     pad_value = param.pad_value if param.pad_value is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1550")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1551")
     r.top(
         0,
         r.value(
@@ -1330,26 +1340,26 @@ def read_padding(r: Read, param: layers.Padding) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2229)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2230)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2236")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2237")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1876)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1365,23 +1375,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1884")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1888")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
     r.top(
         0,
         r.value(
@@ -1402,7 +1412,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:659)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:660)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1415,19 +1425,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:664",
+            "schemas/known_layers.yaml:665",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:666")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:667")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:668",
+            "schemas/known_layers.yaml:669",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:668",
+            "schemas/known_layers.yaml:669",
         )
     r.top(
         0,
@@ -1451,7 +1461,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1401)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1459,9 +1469,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1407")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1409")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1484,26 +1494,26 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_mish(r: Read, param: layers.Mish) -> None:
-    """What layer Mish computes (schemas/known_layers.yaml:1321)."""
+    """What layer Mish computes (schemas/known_layers.yaml:1322)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Mish(), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:1205)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:1206)."""
     bottoms = r.bottoms
     dim_1 = param.dim_1 if param.dim_1 is not None else 1
     dim_2 = param.dim_2 if param.dim_2 is not None else 1
     dim_3 = param.dim_3 if param.dim_3 is not None else 1
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1209")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1210")
     a = r.value(hub.Reshape(shape=(dim_1, dim_2)), (bottoms[0],))
     b = r.value(hub.Reshape(shape=(dim_3, dim_2)), (bottoms[1],))
     r.top(0, r.value(hub.MatMul(), (a, r.value(hub.Transpose(perm=(1, 0)), (b,)))))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2483)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2486)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1512,13 +1522,13 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_continuation_indicator(r: Read, param: layers.ContinuationIndicator) -> None:
-    """What layer ContinuationIndicator computes (schemas/known_layers.yaml:273)."""
+    """What layer ContinuationIndicator computes (schemas/known_layers.yaml:274)."""
     time_step = param.time_step if param.time_step is not None else 0
     batch_size = param.batch_size if param.batch_size is not None else 1
     if not time_step > 0:
-        raise Refused("time_step and batch_size are due", "schemas/known_layers.yaml:277")
+        raise Refused("time_step and batch_size are due", "schemas/known_layers.yaml:278")
     if not batch_size > 0:
-        raise Refused("time_step and batch_size are due", "schemas/known_layers.yaml:277")
+        raise Refused("time_step and batch_size are due", "schemas/known_layers.yaml:278")
     r.top(
         0,
         r.value(
@@ -2064,23 +2074,23 @@ READERS: Final[Mapping[str, Reader]] = {
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:50", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2337", ("stride", "reverse"), ("engine",)),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2832", ("beta",), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2338", ("stride", "reverse"), ("engine",)),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2835", ("beta",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2046",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3026",
+        "schemas/known_layers.yaml:3029",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1048",
+        "schemas/known_layers.yaml:1049",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         ("engine",),
     ),
@@ -2098,19 +2108,19 @@ READERS: Final[Mapping[str, Reader]] = {
             "engine",
         ),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2607", ("group",), ("engine",)),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:251", ("min", "max"), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ("engine",)),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:252", ("min", "max"), ()),
     "Padding": Reader(
         read_padding,
-        "schemas/known_layers.yaml:1545",
+        "schemas/known_layers.yaml:1546",
         ("pad_l", "pad_r", "pad_t", "pad_b", "pad_value"),
         ("pad_method",),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2229", ("negative_slope",), ("engine",)),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ("engine",)),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2230", ("negative_slope",), ("engine",)),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1876",
+        "schemas/known_layers.yaml:1877",
         (
             "min_size",
             "max_size",
@@ -2130,7 +2140,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:659",
+        "schemas/known_layers.yaml:660",
         (
             "num_classes",
             "share_location",
@@ -2152,16 +2162,16 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler", "engine"),
     ),
-    "Mish": Reader(read_mish, "schemas/known_layers.yaml:1321", (), ("engine",)),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1205", ("dim_1", "dim_2", "dim_3"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2483", ("axis",), ()),
+    "Mish": Reader(read_mish, "schemas/known_layers.yaml:1322", (), ("engine",)),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1206", ("dim_1", "dim_2", "dim_3"), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2486", ("axis",), ()),
     "ContinuationIndicator": Reader(
         read_continuation_indicator,
-        "schemas/known_layers.yaml:273",
+        "schemas/known_layers.yaml:274",
         ("time_step", "batch_size"),
         (),
     ),

@@ -1764,12 +1764,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1650",
+        "schemas/known_layers.yaml:1651",
         (
             Way(
-                "schemas/known_layers.yaml:1651",
+                "schemas/known_layers.yaml:1652",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1854,14 +1854,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1907",
+        "schemas/known_layers.yaml:1908",
         (
             Way(
-                "schemas/known_layers.yaml:1908",
+                "schemas/known_layers.yaml:1909",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1909",
+                        "schemas/known_layers.yaml:1910",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1870,27 +1870,27 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:685",
+        "schemas/known_layers.yaml:686",
         (
             Way(
-                "schemas/known_layers.yaml:686",
+                "schemas/known_layers.yaml:687",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:686", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition("schemas/known_layers.yaml:687", 'code in ("CORNER", "CENTER_SIZE")'),
                     Condition(
-                        "schemas/known_layers.yaml:688",
+                        "schemas/known_layers.yaml:689",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:699",
+                "schemas/known_layers.yaml:700",
                 layers=("DetectionOutput",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:699", 'code == "CORNER_SIZE"'),
+                    Condition("schemas/known_layers.yaml:700", 'code == "CORNER_SIZE"'),
                     Condition(
-                        "schemas/known_layers.yaml:701",
+                        "schemas/known_layers.yaml:702",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
@@ -1899,14 +1899,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1418",
+        "schemas/known_layers.yaml:1419",
         (
             Way(
-                "schemas/known_layers.yaml:1419",
+                "schemas/known_layers.yaml:1420",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1419",
+                        "schemas/known_layers.yaml:1420",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2833,14 +2833,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1641",
+        "schemas/known_layers.yaml:1642",
         (
             Way(
-                "schemas/known_layers.yaml:1643",
+                "schemas/known_layers.yaml:1644",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1646",
+                        "schemas/known_layers.yaml:1647",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2850,10 +2850,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1876",
+        "schemas/known_layers.yaml:1877",
         (
             Way(
-                "schemas/known_layers.yaml:1878",
+                "schemas/known_layers.yaml:1879",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2861,27 +2861,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1884",
+                        "schemas/known_layers.yaml:1885",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1886",
+                        "schemas/known_layers.yaml:1887",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1888",
+                        "schemas/known_layers.yaml:1889",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1890",
+                        "schemas/known_layers.yaml:1891",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1892",
+                        "schemas/known_layers.yaml:1893",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2891,20 +2891,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:659",
+        "schemas/known_layers.yaml:660",
         (
             Way(
-                "schemas/known_layers.yaml:661",
+                "schemas/known_layers.yaml:662",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:664",
+                        "schemas/known_layers.yaml:665",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:666", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:667", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:668",
+                        "schemas/known_layers.yaml:669",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2914,20 +2914,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         (
             Way(
-                "schemas/known_layers.yaml:1402",
+                "schemas/known_layers.yaml:1403",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1406",
+                        "schemas/known_layers.yaml:1407",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1408",
+                        "schemas/known_layers.yaml:1409",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),

@@ -2919,9 +2919,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1651)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1651")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3071,11 +3071,11 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1908)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1909)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1909")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3103,13 +3103,13 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:686)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:687)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:686")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:687")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:688",
+            "schemas/known_layers.yaml:689",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3139,13 +3139,13 @@ def emit_detection_output_2(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:699)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:700)."""
     if op.code != "CORNER_SIZE":
-        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:699")
+        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:700")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:701",
+            "schemas/known_layers.yaml:702",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3168,13 +3168,13 @@ def emit_detection_output_2(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1419)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1420)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1420")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1420")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1420")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3562,7 +3562,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1651"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1652"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3578,12 +3578,12 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1908"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1909"),)),
     caffe_ops.DetectionOutput: Rule(
         (
-            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:686"),
-            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:699"),
+            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:687"),
+            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:700"),
         ),
     ),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1419"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1420"),)),
 }

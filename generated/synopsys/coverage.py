@@ -184,15 +184,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1731",
+                "schemas/known_layers.yaml:1732",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1731",
+                        "schemas/known_layers.yaml:1732",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1733",
+                        "schemas/known_layers.yaml:1734",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -331,12 +331,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3107",
+        "schemas/known_layers.yaml:3110",
         (
             Way(
-                "schemas/known_layers.yaml:3108",
+                "schemas/known_layers.yaml:3111",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3108", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3111", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -386,12 +386,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:263",
+        "schemas/known_layers.yaml:264",
         (
             Way(
-                "schemas/known_layers.yaml:264",
+                "schemas/known_layers.yaml:265",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:264", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:265", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:415",
@@ -469,11 +469,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:620",
+                "schemas/known_layers.yaml:621",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:620",
+                        "schemas/known_layers.yaml:621",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -551,14 +551,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:801",
+        "schemas/known_layers.yaml:802",
         (
             Way(
-                "schemas/known_layers.yaml:802",
+                "schemas/known_layers.yaml:803",
                 layers=("Div",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:802",
+                        "schemas/known_layers.yaml:803",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -741,14 +741,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:884",
+        "schemas/known_layers.yaml:885",
         (
             Way(
-                "schemas/known_layers.yaml:885",
+                "schemas/known_layers.yaml:886",
                 layers=("Gemm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:885",
+                        "schemas/known_layers.yaml:886",
                         "has(C) and not is_constant(A) and not is_constant(B) and not is_constant(C) and C.shape == Y.shape",
                     ),
                 ),
@@ -871,9 +871,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:919",
+        "schemas/known_layers.yaml:920",
         (
-            Way("schemas/known_layers.yaml:920", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:921", layers=("HardSigmoid",)),
             Way("bvlc_master/mapping.yaml:11", layers=("Power", "Clip")),
             Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
@@ -904,14 +904,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LayerNormalization": Entry(
-        "schemas/known_layers.yaml:1118",
+        "schemas/known_layers.yaml:1119",
         (
             Way(
-                "schemas/known_layers.yaml:1119",
+                "schemas/known_layers.yaml:1120",
                 layers=("LayerNorm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1119",
+                        "schemas/known_layers.yaml:1120",
                         "axis in [1, 1 - X.rank] and is_constant(Scale)",
                     ),
                 ),
@@ -967,14 +967,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:945", (Way("bvlc/mapping.yaml:946", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1231",
+        "schemas/known_layers.yaml:1232",
         (
             Way(
-                "schemas/known_layers.yaml:1232",
+                "schemas/known_layers.yaml:1233",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1232",
+                        "schemas/known_layers.yaml:1233",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1044,14 +1044,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Max": Entry(
-        "schemas/known_layers.yaml:1268",
+        "schemas/known_layers.yaml:1269",
         (
             Way(
-                "schemas/known_layers.yaml:1269",
+                "schemas/known_layers.yaml:1270",
                 layers=("Maximum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1269",
+                        "schemas/known_layers.yaml:1270",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1152,15 +1152,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1747",
+                "schemas/known_layers.yaml:1748",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1747",
+                        "schemas/known_layers.yaml:1748",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1749",
+                        "schemas/known_layers.yaml:1750",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1268,14 +1268,14 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1104", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "schemas/known_layers.yaml:1281",
+        "schemas/known_layers.yaml:1282",
         (
             Way(
-                "schemas/known_layers.yaml:1282",
+                "schemas/known_layers.yaml:1283",
                 layers=("Minimum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1282",
+                        "schemas/known_layers.yaml:1283",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1421,29 +1421,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1303",
+        "schemas/known_layers.yaml:1304",
         (
             Way(
-                "schemas/known_layers.yaml:1304",
+                "schemas/known_layers.yaml:1305",
                 layers=("MirrorPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1304", 'mode in ["reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1305", 'mode in ["reflect", "edge"]'),
                     Condition(
-                        "schemas/known_layers.yaml:1308",
+                        "schemas/known_layers.yaml:1309",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1505",
+                "schemas/known_layers.yaml:1506",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1505", 'mode == "constant"'),
+                    Condition("schemas/known_layers.yaml:1506", 'mode == "constant"'),
                     Condition(
-                        "schemas/known_layers.yaml:1509",
+                        "schemas/known_layers.yaml:1510",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
@@ -1546,12 +1546,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Reciprocal": Entry("bvlc/mapping.yaml:1278", (Way("bvlc/mapping.yaml:1279", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:2066",
+        "schemas/known_layers.yaml:2067",
         (
             Way(
-                "schemas/known_layers.yaml:2067",
+                "schemas/known_layers.yaml:2068",
                 layers=("ReduceL1",),
-                conditions=(Condition("schemas/known_layers.yaml:2067", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2068", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1287",
@@ -1582,12 +1582,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:2130",
+        "schemas/known_layers.yaml:2131",
         (
             Way(
-                "schemas/known_layers.yaml:2131",
+                "schemas/known_layers.yaml:2132",
                 layers=("ReduceMax",),
-                conditions=(Condition("schemas/known_layers.yaml:2131", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2132", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1313",
@@ -1619,12 +1619,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1309", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:2146",
+        "schemas/known_layers.yaml:2147",
         (
             Way(
-                "schemas/known_layers.yaml:2147",
+                "schemas/known_layers.yaml:2148",
                 layers=("ReduceMean",),
-                conditions=(Condition("schemas/known_layers.yaml:2147", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2148", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1341",
@@ -1686,12 +1686,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1337", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:2162",
+        "schemas/known_layers.yaml:2163",
         (
             Way(
-                "schemas/known_layers.yaml:2163",
+                "schemas/known_layers.yaml:2164",
                 layers=("ReduceMin",),
-                conditions=(Condition("schemas/known_layers.yaml:2163", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2164", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1371",
@@ -1700,12 +1700,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:2194",
+        "schemas/known_layers.yaml:2195",
         (
             Way(
-                "schemas/known_layers.yaml:2195",
+                "schemas/known_layers.yaml:2196",
                 layers=("ReduceSum",),
-                conditions=(Condition("schemas/known_layers.yaml:2195", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2196", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1378",
@@ -1824,17 +1824,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2755",
+        "schemas/known_layers.yaml:2758",
         (
             Way(
-                "schemas/known_layers.yaml:2756",
+                "schemas/known_layers.yaml:2759",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:2760", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2763", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1504",
@@ -1897,9 +1897,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Softmax": Entry("bvlc/mapping.yaml:1548", (Way("bvlc/mapping.yaml:1549", layers=("Softmax",)),)),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2634",
+        "schemas/known_layers.yaml:2637",
         (
-            Way("schemas/known_layers.yaml:2634", layers=("Softplus",)),
+            Way("schemas/known_layers.yaml:2637", layers=("Softplus",)),
             Way("bvlc/mapping.yaml:1554", layers=("BNLL",)),
         ),
     ),
@@ -1915,12 +1915,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1566", (Way("bvlc/mapping.yaml:1567", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2717",
+        "schemas/known_layers.yaml:2720",
         (
             Way(
-                "schemas/known_layers.yaml:2718",
+                "schemas/known_layers.yaml:2721",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2718", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2721", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1572",
@@ -1929,14 +1929,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2773",
+        "schemas/known_layers.yaml:2776",
         (
             Way(
-                "schemas/known_layers.yaml:2774",
+                "schemas/known_layers.yaml:2777",
                 layers=("Sub",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2774",
+                        "schemas/known_layers.yaml:2777",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -2050,12 +2050,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1650",
+        "schemas/known_layers.yaml:1651",
         (
             Way(
-                "schemas/known_layers.yaml:1651",
+                "schemas/known_layers.yaml:1652",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1651", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -2076,10 +2076,10 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:819",
+        "schemas/known_layers.yaml:820",
         (
             Way(
-                "schemas/known_layers.yaml:820",
+                "schemas/known_layers.yaml:821",
                 layers=("ExpandDimsND",),
                 let=(("sorted", "normal_axes(axes, expanded.rank)"),),
             ),
@@ -2145,57 +2145,57 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2839",
-        (Way("schemas/known_layers.yaml:2840", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2842",
+        (Way("schemas/known_layers.yaml:2843", layers=("Swish",)),),
     ),
     "Atan": Entry(
         "schemas/known_layers.yaml:43",
         (Way("schemas/known_layers.yaml:43", layers=("Atan",)),),
     ),
     "Ceil": Entry(
-        "schemas/known_layers.yaml:238",
-        (Way("schemas/known_layers.yaml:238", layers=("Ceil",)),),
+        "schemas/known_layers.yaml:239",
+        (Way("schemas/known_layers.yaml:239", layers=("Ceil",)),),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:830",
-        (Way("schemas/known_layers.yaml:830", layers=("Floor",)),),
+        "schemas/known_layers.yaml:831",
+        (Way("schemas/known_layers.yaml:831", layers=("Floor",)),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:940",
-        (Way("schemas/known_layers.yaml:940", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:941",
+        (Way("schemas/known_layers.yaml:941", layers=("HardSwish",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:601",
+        "schemas/known_layers.yaml:602",
         (
             Way(
-                "schemas/known_layers.yaml:602",
+                "schemas/known_layers.yaml:603",
                 layers=("DepthToSpace",),
-                conditions=(Condition("schemas/known_layers.yaml:602", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:603", 'mode == "DCR"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2302",
+                "schemas/known_layers.yaml:2303",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2302", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2303", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2572",
-        (Way("schemas/known_layers.yaml:2572", layers=("Round",)),),
+        "schemas/known_layers.yaml:2575",
+        (Way("schemas/known_layers.yaml:2575", layers=("Round",)),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2627",
-        (Way("schemas/known_layers.yaml:2627", layers=("Sin",)),),
+        "schemas/known_layers.yaml:2630",
+        (Way("schemas/known_layers.yaml:2630", layers=("Sin",)),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2641",
-        (Way("schemas/known_layers.yaml:2641", layers=("Softsign",)),),
+        "schemas/known_layers.yaml:2644",
+        (Way("schemas/known_layers.yaml:2644", layers=("Softsign",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2423",
+        "schemas/known_layers.yaml:2425",
         (
             Way(
-                "schemas/known_layers.yaml:2424",
+                "schemas/known_layers.yaml:2426",
                 layers=("ResizeBilinear",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -2204,13 +2204,13 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2428",
+                        "schemas/known_layers.yaml:2430",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2467",
+                "schemas/known_layers.yaml:2470",
                 layers=("ResizeNearestNeighbor",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"'),
@@ -2219,33 +2219,33 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2471",
+                        "schemas/known_layers.yaml:2474",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2955",
+                "schemas/known_layers.yaml:2958",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2955",
+                        "schemas/known_layers.yaml:2958",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2959",
+                        "schemas/known_layers.yaml:2962",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1070",
+                "schemas/known_layers.yaml:1071",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1070",
+                        "schemas/known_layers.yaml:1071",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2253,19 +2253,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2620",
-        (Way("schemas/known_layers.yaml:2620", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2623",
+        (Way("schemas/known_layers.yaml:2623", layers=("ShuffleChannel",)),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1151",
+        "schemas/known_layers.yaml:1152",
         (
-            Way("schemas/known_layers.yaml:1152", layers=("LpNormalization",)),
+            Way("schemas/known_layers.yaml:1153", layers=("LpNormalization",)),
             Way(
-                "schemas/known_layers.yaml:1419",
+                "schemas/known_layers.yaml:1420",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1419",
+                        "schemas/known_layers.yaml:1420",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2273,54 +2273,54 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2654",
-        (Way("schemas/known_layers.yaml:2655", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:2657",
+        (Way("schemas/known_layers.yaml:2658", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:2178",
+        "schemas/known_layers.yaml:2179",
         (
             Way(
-                "schemas/known_layers.yaml:2179",
+                "schemas/known_layers.yaml:2180",
                 layers=("ReduceProd",),
-                conditions=(Condition("schemas/known_layers.yaml:2179", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2180", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "Selu": Entry(
-        "schemas/known_layers.yaml:2598",
-        (Way("schemas/known_layers.yaml:2599", layers=("SeLU",)),),
+        "schemas/known_layers.yaml:2601",
+        (Way("schemas/known_layers.yaml:2602", layers=("SeLU",)),),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2082",
+        "schemas/known_layers.yaml:2083",
         (
             Way(
-                "schemas/known_layers.yaml:2083",
+                "schemas/known_layers.yaml:2084",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:2083", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2084", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ReduceLogSumExp": Entry(
-        "schemas/known_layers.yaml:2114",
+        "schemas/known_layers.yaml:2115",
         (
             Way(
-                "schemas/known_layers.yaml:2115",
+                "schemas/known_layers.yaml:2116",
                 layers=("ReduceLogsumexp",),
-                conditions=(Condition("schemas/known_layers.yaml:2115", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2116", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2851",
-        (Way("schemas/known_layers.yaml:2852", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2854",
+        (Way("schemas/known_layers.yaml:2855", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:1135",
-        (Way("schemas/known_layers.yaml:1136", layers=("LogSoftmax",)),),
+        "schemas/known_layers.yaml:1136",
+        (Way("schemas/known_layers.yaml:1137", layers=("LogSoftmax",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2564",
-        (Way("schemas/known_layers.yaml:2565", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2567",
+        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
         "synopsys/mapping.yaml:219",
@@ -2620,10 +2620,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:720",
+        "schemas/known_layers.yaml:721",
         (
             Way(
-                "schemas/known_layers.yaml:722",
+                "schemas/known_layers.yaml:723",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -3091,7 +3091,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1728",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3347,23 +3347,23 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2832",
-        (Way("schemas/known_layers.yaml:2835", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2835",
+        (Way("schemas/known_layers.yaml:2838", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:251",
+        "schemas/known_layers.yaml:252",
         (
             Way(
-                "schemas/known_layers.yaml:254",
+                "schemas/known_layers.yaml:255",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:256",
+                        "schemas/known_layers.yaml:257",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:257", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:258", "min <= max", "min is more than max"),
                 ),
             ),
         ),
@@ -3391,21 +3391,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:42", rewrite="tops[0] = Atan(bottom)"),),
     ),
     "Ceil": Entry(
-        "schemas/known_layers.yaml:236",
-        (Way("schemas/known_layers.yaml:237", rewrite="tops[0] = Ceil(bottom)"),),
+        "schemas/known_layers.yaml:237",
+        (Way("schemas/known_layers.yaml:238", rewrite="tops[0] = Ceil(bottom)"),),
     ),
     "Correlation": Entry(
-        "schemas/known_layers.yaml:395",
+        "schemas/known_layers.yaml:396",
         (
             Way(
-                "schemas/known_layers.yaml:412",
+                "schemas/known_layers.yaml:413",
                 rewrite="a = Slice(Pad(bottoms[0], pads=[0, 0, pad, pad, 0, 0, pad, pad]), starts=[most, most], ends=ends, axes=[2, 3])\nb = Pad(bottoms[1], pads=[0, 0, pad, pad, 0, 0, pad, pad])\nfound = Concat(*[ReduceMean(Mul(a, Slice(b, starts=[most + y, most + x], ends=[ends[0] + y, ends[1] + x], axes=[2, 3])), axes=[1], keepdims=1) for y, x in zip(rows, columns)], axis=1)\ntops[0] = AveragePool(found, kernel_shape=[kernel_size, kernel_size], strides=[stride_1, stride_1])",
-                conditions=(Condition("schemas/known_layers.yaml:412", 'correlation_type == "MULTIPLY"'),),
+                conditions=(Condition("schemas/known_layers.yaml:413", 'correlation_type == "MULTIPLY"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:418",
+                "schemas/known_layers.yaml:419",
                 rewrite="a = Slice(Pad(bottoms[0], pads=[0, 0, pad, pad, 0, 0, pad, pad]), starts=[most, most], ends=ends, axes=[2, 3])\nb = Pad(bottoms[1], pads=[0, 0, pad, pad, 0, 0, pad, pad])\nfound = Concat(*[ReduceMean(Abs(Sub(a, Slice(b, starts=[most + y, most + x], ends=[ends[0] + y, ends[1] + x], axes=[2, 3]))), axes=[1], keepdims=1) for y, x in zip(rows, columns)], axis=1)\ntops[0] = AveragePool(found, kernel_shape=[kernel_size, kernel_size], strides=[stride_1, stride_1])",
-                conditions=(Condition("schemas/known_layers.yaml:418", 'correlation_type == "SUBTRACT"'),),
+                conditions=(Condition("schemas/known_layers.yaml:419", 'correlation_type == "SUBTRACT"'),),
             ),
         ),
         otherwise="MULTIPLY or SUBTRACT",
@@ -3420,37 +3420,37 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:406",
+                "schemas/known_layers.yaml:407",
                 "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[0].shape == bottoms[1].shape",
                 "two bottoms of one shape of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:407",
+                "schemas/known_layers.yaml:408",
                 "has(kernel_size) and has(max_displacement) and kernel_size % 2 == 1",
                 "max_displacement is due, and an odd kernel_size",
             ),
             Condition(
-                "schemas/known_layers.yaml:408",
+                "schemas/known_layers.yaml:409",
                 "stride_1 > 0 and stride_2 > 0",
                 "strides must be positive",
             ),
             Condition(
-                "schemas/known_layers.yaml:409",
+                "schemas/known_layers.yaml:410",
                 "not do_abs and single_direction == 0",
                 "do_abs and single_direction are not known",
             ),
             Condition(
-                "schemas/known_layers.yaml:410",
+                "schemas/known_layers.yaml:411",
                 "min(sizes) - 2 * most >= kernel_size",
                 "windows and displacements do not fit into the bottoms",
             ),
         ),
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:610",
+        "schemas/known_layers.yaml:611",
         (
             Way(
-                "schemas/known_layers.yaml:613",
+                "schemas/known_layers.yaml:614",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -3488,7 +3488,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:617",
+                        "schemas/known_layers.yaml:618",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -3497,14 +3497,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:795",
+        "schemas/known_layers.yaml:796",
         (
             Way(
-                "schemas/known_layers.yaml:797",
+                "schemas/known_layers.yaml:798",
                 rewrite="tops[0] = Div(bottoms[0], bottoms[1] if len(bottoms) == 2 else blobs[0])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:798",
+                        "schemas/known_layers.yaml:799",
                         "len(bottoms) == 2 and len(blobs) == 0 or len(bottoms) == 1 and len(blobs) == 1",
                         "two bottoms are due, or one and a blob",
                     ),
@@ -3513,23 +3513,23 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:828",
-        (Way("schemas/known_layers.yaml:829", rewrite="tops[0] = Floor(bottom)"),),
+        "schemas/known_layers.yaml:829",
+        (Way("schemas/known_layers.yaml:830", rewrite="tops[0] = Floor(bottom)"),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:937",
-        (Way("schemas/known_layers.yaml:939", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:938",
+        (Way("schemas/known_layers.yaml:940", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "Maximum": Entry(
-        "schemas/known_layers.yaml:1262",
+        "schemas/known_layers.yaml:1263",
         (
             Way(
-                "schemas/known_layers.yaml:1264",
+                "schemas/known_layers.yaml:1265",
                 rewrite="tops[0] = Max(bottoms[0], bottoms[1] if len(bottoms) == 2 else blobs[0])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1265",
+                        "schemas/known_layers.yaml:1266",
                         "len(bottoms) == 2 and len(blobs) == 0 or len(bottoms) == 1 and len(blobs) == 1",
                         "two bottoms are due, or one and a blob",
                     ),
@@ -3538,14 +3538,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Minimum": Entry(
-        "schemas/known_layers.yaml:1275",
+        "schemas/known_layers.yaml:1276",
         (
             Way(
-                "schemas/known_layers.yaml:1277",
+                "schemas/known_layers.yaml:1278",
                 rewrite="tops[0] = Min(bottoms[0], bottoms[1] if len(bottoms) == 2 else blobs[0])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1278",
+                        "schemas/known_layers.yaml:1279",
                         "len(bottoms) == 2 and len(blobs) == 0 or len(bottoms) == 1 and len(blobs) == 1",
                         "two bottoms are due, or one and a blob",
                     ),
@@ -3554,20 +3554,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2279",
+        "schemas/known_layers.yaml:2280",
         (
             Way(
-                "schemas/known_layers.yaml:2292",
+                "schemas/known_layers.yaml:2293",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2292", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2293", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2294",
+                "schemas/known_layers.yaml:2295",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2294", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2295", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2296",
+                        "schemas/known_layers.yaml:2297",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3581,44 +3581,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2283", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2284", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2284",
+                "schemas/known_layers.yaml:2285",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2285",
+                "schemas/known_layers.yaml:2286",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2570",
-        (Way("schemas/known_layers.yaml:2571", rewrite="tops[0] = Round(bottom)"),),
+        "schemas/known_layers.yaml:2573",
+        (Way("schemas/known_layers.yaml:2574", rewrite="tops[0] = Round(bottom)"),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2625",
-        (Way("schemas/known_layers.yaml:2626", rewrite="tops[0] = Sin(bottom)"),),
+        "schemas/known_layers.yaml:2628",
+        (Way("schemas/known_layers.yaml:2629", rewrite="tops[0] = Sin(bottom)"),),
     ),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2632",
-        (Way("schemas/known_layers.yaml:2633", rewrite="tops[0] = Softplus(bottom)"),),
+        "schemas/known_layers.yaml:2635",
+        (Way("schemas/known_layers.yaml:2636", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2639",
-        (Way("schemas/known_layers.yaml:2640", rewrite="tops[0] = Softsign(bottom)"),),
+        "schemas/known_layers.yaml:2642",
+        (Way("schemas/known_layers.yaml:2643", rewrite="tops[0] = Softsign(bottom)"),),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2767",
+        "schemas/known_layers.yaml:2770",
         (
             Way(
-                "schemas/known_layers.yaml:2769",
+                "schemas/known_layers.yaml:2772",
                 rewrite="tops[0] = Sub(bottoms[0], bottoms[1] if len(bottoms) == 2 else blobs[0])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2770",
+                        "schemas/known_layers.yaml:2773",
                         "len(bottoms) == 2 and len(blobs) == 0 or len(bottoms) == 1 and len(blobs) == 1",
                         "two bottoms are due, or one and a blob",
                     ),
@@ -3627,10 +3627,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1048",
+        "schemas/known_layers.yaml:1049",
         (
             Way(
-                "schemas/known_layers.yaml:1050",
+                "schemas/known_layers.yaml:1051",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3640,32 +3640,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1059",
+                        "schemas/known_layers.yaml:1060",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1060",
+                        "schemas/known_layers.yaml:1061",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1061",
+                        "schemas/known_layers.yaml:1062",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1062",
+                        "schemas/known_layers.yaml:1063",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1063",
+                        "schemas/known_layers.yaml:1064",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1064",
+                        "schemas/known_layers.yaml:1065",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3675,15 +3675,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2607",
+        "schemas/known_layers.yaml:2610",
         (
             Way(
-                "schemas/known_layers.yaml:2609",
+                "schemas/known_layers.yaml:2612",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2615",
+                        "schemas/known_layers.yaml:2618",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3693,10 +3693,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3092",
+        "schemas/known_layers.yaml:3095",
         (
             Way(
-                "schemas/known_layers.yaml:3094",
+                "schemas/known_layers.yaml:3097",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3705,17 +3705,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3095",
+                        "schemas/known_layers.yaml:3098",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3096",
+                        "schemas/known_layers.yaml:3099",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3097",
+                        "schemas/known_layers.yaml:3100",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3724,14 +3724,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1641",
+        "schemas/known_layers.yaml:1642",
         (
             Way(
-                "schemas/known_layers.yaml:1643",
+                "schemas/known_layers.yaml:1644",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1646",
+                        "schemas/known_layers.yaml:1647",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3741,20 +3741,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         (
             Way(
-                "schemas/known_layers.yaml:1402",
+                "schemas/known_layers.yaml:1403",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1406",
+                        "schemas/known_layers.yaml:1407",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1408",
+                        "schemas/known_layers.yaml:1409",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3764,14 +3764,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:595",
+        "schemas/known_layers.yaml:596",
         (
             Way(
-                "schemas/known_layers.yaml:597",
+                "schemas/known_layers.yaml:598",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:598",
+                        "schemas/known_layers.yaml:599",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3780,15 +3780,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2946",
+        "schemas/known_layers.yaml:2949",
         (
             Way(
-                "schemas/known_layers.yaml:2948",
+                "schemas/known_layers.yaml:2951",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2949",
+                        "schemas/known_layers.yaml:2952",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3797,24 +3797,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeNearestNeighbor": Entry(
-        "schemas/known_layers.yaml:2449",
+        "schemas/known_layers.yaml:2451",
         (
             Way(
-                "schemas/known_layers.yaml:2459",
+                "schemas/known_layers.yaml:2462",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2459", "align_corners"),),
+                conditions=(Condition("schemas/known_layers.yaml:2462", "align_corners"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2461",
+                "schemas/known_layers.yaml:2464",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2461", "half_pixel_centers"),),
+                conditions=(Condition("schemas/known_layers.yaml:2464", "half_pixel_centers"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2463",
+                "schemas/known_layers.yaml:2466",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2463",
+                        "schemas/known_layers.yaml:2466",
                         "not align_corners and not half_pixel_centers",
                     ),
                 ),
@@ -3822,35 +3822,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         let=(
             ("first", '2 if data_format == "NCHW" else 1'),
-            ("sizes", "[output_height if has(output_height) else int(bottom.shape[first] * scale_height), output_width if has(output_width) else int(bottom.shape[first + 1] * scale_width)]"),
+            ("scaled", "scaled_sizes(bottom.shape[first:first + 2], [scale_height, scale_width])"),
+            ("sizes", "[output_height if has(output_height) else scaled[0], output_width if has(output_width) else scaled[1]]"),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2452",
+                "schemas/known_layers.yaml:2454",
                 'bottom.rank == 4 and (data_format == "NCHW" or data_format == "NHWC")',
                 "data_format must be NCHW or NHWC, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2453",
+                "schemas/known_layers.yaml:2455",
                 "not (align_corners and half_pixel_centers)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2454",
+                "schemas/known_layers.yaml:2456",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2648",
+        "schemas/known_layers.yaml:2651",
         (
             Way(
-                "schemas/known_layers.yaml:2650",
+                "schemas/known_layers.yaml:2653",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2651",
+                        "schemas/known_layers.yaml:2654",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3859,10 +3860,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1495",
+        "schemas/known_layers.yaml:1496",
         (
             Way(
-                "schemas/known_layers.yaml:1497",
+                "schemas/known_layers.yaml:1498",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3870,7 +3871,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1498",
+                        "schemas/known_layers.yaml:1499",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
@@ -3879,15 +3880,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:2727",
+        "schemas/known_layers.yaml:2730",
         (
             Way(
-                "schemas/known_layers.yaml:2729",
+                "schemas/known_layers.yaml:2732",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2730",
+                        "schemas/known_layers.yaml:2733",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3896,119 +3897,120 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeBilinear": Entry(
-        "schemas/known_layers.yaml:2408",
+        "schemas/known_layers.yaml:2409",
         (
             Way(
-                "schemas/known_layers.yaml:2418",
+                "schemas/known_layers.yaml:2420",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2418",
+                        "schemas/known_layers.yaml:2420",
                         "align_corners or half_pixel_centers or pytorch_half_pixel",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2420",
+                "schemas/known_layers.yaml:2422",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="asymmetric")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2420",
+                        "schemas/known_layers.yaml:2422",
                         "not align_corners and not half_pixel_centers and not pytorch_half_pixel",
                     ),
                 ),
             ),
         ),
         let=(
-            ("sizes", "[output_height if has(output_height) else int(bottom.shape[2] * scale_height), output_width if has(output_width) else int(bottom.shape[3] * scale_width)]"),
+            ("scaled", "scaled_sizes(bottom.shape[2:], [scale_height, scale_width])"),
+            ("sizes", "[output_height if has(output_height) else scaled[0], output_width if has(output_width) else scaled[1]]"),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2411",
+                "schemas/known_layers.yaml:2412",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2412",
+                "schemas/known_layers.yaml:2413",
                 "not (align_corners and half_pixel_centers or align_corners and pytorch_half_pixel or half_pixel_centers and pytorch_half_pixel)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2414",
+                "schemas/known_layers.yaml:2415",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:2188",
+        "schemas/known_layers.yaml:2189",
         (
             Way(
-                "schemas/known_layers.yaml:2190",
+                "schemas/known_layers.yaml:2191",
                 rewrite="tops[0] = ReduceSum(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2191", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2192", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:2124",
+        "schemas/known_layers.yaml:2125",
         (
             Way(
-                "schemas/known_layers.yaml:2126",
+                "schemas/known_layers.yaml:2127",
                 rewrite="tops[0] = ReduceMax(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2127", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2128", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:2156",
+        "schemas/known_layers.yaml:2157",
         (
             Way(
-                "schemas/known_layers.yaml:2158",
+                "schemas/known_layers.yaml:2159",
                 rewrite="tops[0] = ReduceMin(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2159", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2160", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:2172",
+        "schemas/known_layers.yaml:2173",
         (
             Way(
-                "schemas/known_layers.yaml:2174",
+                "schemas/known_layers.yaml:2175",
                 rewrite="tops[0] = ReduceProd(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2175", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2176", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:2140",
+        "schemas/known_layers.yaml:2141",
         (
             Way(
-                "schemas/known_layers.yaml:2142",
+                "schemas/known_layers.yaml:2143",
                 rewrite="tops[0] = ReduceMean(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2143", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2144", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "SeLU": Entry(
-        "schemas/known_layers.yaml:2594",
+        "schemas/known_layers.yaml:2597",
         (
             Way(
-                "schemas/known_layers.yaml:2596",
+                "schemas/known_layers.yaml:2599",
                 rewrite="tops[0] = Selu(bottom, alpha=alpha, gamma=lambda_)",
             ),
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2889",
+        "schemas/known_layers.yaml:2892",
         (
             Way(
-                "schemas/known_layers.yaml:2891",
+                "schemas/known_layers.yaml:2894",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2894",
+                        "schemas/known_layers.yaml:2897",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -4017,10 +4019,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MirrorPad": Entry(
-        "schemas/known_layers.yaml:1291",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1294",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, mode=how, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -4029,17 +4031,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1294",
+                        "schemas/known_layers.yaml:1295",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1295",
+                        "schemas/known_layers.yaml:1296",
                         'mode in ["CONSTANT", "REFLECT", "EDGE"]',
                         "mode is CONSTANT, REFLECT or EDGE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1296",
+                        "schemas/known_layers.yaml:1297",
                         'mode == "CONSTANT" or constant_values == 0',
                         "constant_values is for CONSTANT",
                     ),
@@ -4048,16 +4050,16 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ExpandDimsND": Entry(
-        "schemas/known_layers.yaml:810",
+        "schemas/known_layers.yaml:811",
         (
             Way(
-                "schemas/known_layers.yaml:812",
+                "schemas/known_layers.yaml:813",
                 rewrite="tops[0] = Unsqueeze(bottom, axes=add(places, [i for i in range(len(places))]))",
                 let=(("places", "[a if a >= 0 else a + bottom.rank + 1 for a in axis]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:813", "len(axis) > 0", "axis is due"),
+                    Condition("schemas/known_layers.yaml:814", "len(axis) > 0", "axis is due"),
                     Condition(
-                        "schemas/known_layers.yaml:814",
+                        "schemas/known_layers.yaml:815",
                         "all([places[i] <= places[i + 1] for i in range(len(places) - 1)])",
                         "axis must rise",
                     ),
@@ -4066,29 +4068,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2711",
+        "schemas/known_layers.yaml:2714",
         (
             Way(
-                "schemas/known_layers.yaml:2713",
+                "schemas/known_layers.yaml:2716",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:2714", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2717", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:2748",
+        "schemas/known_layers.yaml:2751",
         (
             Way(
-                "schemas/known_layers.yaml:2750",
+                "schemas/known_layers.yaml:2753",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2751",
+                        "schemas/known_layers.yaml:2754",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2752",
+                        "schemas/known_layers.yaml:2755",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -4097,22 +4099,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Piece": Entry(
-        "schemas/known_layers.yaml:1660",
+        "schemas/known_layers.yaml:1661",
         (
             Way(
-                "schemas/known_layers.yaml:1662",
+                "schemas/known_layers.yaml:1663",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=ends, axes=[i for i in range(bottom.rank)])",
                 let=(
                     ("ends", "[b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape)]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1663",
+                        "schemas/known_layers.yaml:1664",
                         "len(begin) == bottom.rank and len(size) == bottom.rank",
                         "begin and size are due for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1664",
+                        "schemas/known_layers.yaml:1665",
                         "min(begin) >= 0 and all([n > 0 or n == -1 for n in size])",
                         "begin is not negative, size is positive, or -1 for all that is left",
                     ),
@@ -4121,10 +4123,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:872",
+        "schemas/known_layers.yaml:873",
         (
             Way(
-                "schemas/known_layers.yaml:874",
+                "schemas/known_layers.yaml:875",
                 rewrite="tops[0] = Gemm(bottoms[0], bottoms[1], bottoms[2], alpha=alpha, beta=beta, transA=transA, transB=transB)",
                 let=(
                     ("rows", "bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]"),
@@ -4132,17 +4134,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:878",
+                        "schemas/known_layers.yaml:879",
                         "len(bottoms) == 3 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices and what is added are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:879",
+                        "schemas/known_layers.yaml:880",
                         "transA <= 1 and transB <= 1",
                         "transA and transB are 0 or 1",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:880",
+                        "schemas/known_layers.yaml:881",
                         "bottoms[2].shape in [[rows, columns], [rows, 1], [1, columns], [1]]",
                         "what is added has the shape of the product, one of its sides, or is one number",
                     ),
@@ -4151,95 +4153,95 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:2060",
+        "schemas/known_layers.yaml:2061",
         (
             Way(
-                "schemas/known_layers.yaml:2062",
+                "schemas/known_layers.yaml:2063",
                 rewrite="tops[0] = ReduceL1(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2063", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2064", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2076",
+        "schemas/known_layers.yaml:2077",
         (
             Way(
-                "schemas/known_layers.yaml:2078",
+                "schemas/known_layers.yaml:2079",
                 rewrite="tops[0] = ReduceL2(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2079", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2080", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceLogsumexp": Entry(
-        "schemas/known_layers.yaml:2108",
+        "schemas/known_layers.yaml:2109",
         (
             Way(
-                "schemas/known_layers.yaml:2110",
+                "schemas/known_layers.yaml:2111",
                 rewrite="tops[0] = ReduceLogSumExp(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2111", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2112", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:915",
+        "schemas/known_layers.yaml:916",
         (
             Way(
-                "schemas/known_layers.yaml:917",
+                "schemas/known_layers.yaml:918",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2848",
+        "schemas/known_layers.yaml:2851",
         (
             Way(
-                "schemas/known_layers.yaml:2849",
+                "schemas/known_layers.yaml:2852",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2506",
+        "schemas/known_layers.yaml:2509",
         (
             Way(
-                "schemas/known_layers.yaml:2508",
+                "schemas/known_layers.yaml:2511",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:2509", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2512", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1144",
+        "schemas/known_layers.yaml:1145",
         (
             Way(
-                "schemas/known_layers.yaml:1146",
+                "schemas/known_layers.yaml:1147",
                 rewrite="tops[0] = LpNormalization(bottom, axis=axis_of(axis[0], bottom.rank), p=p)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1147", "len(axis) == 1", "one axis is due"),
-                    Condition("schemas/known_layers.yaml:1148", "p in [1, 2]", "p is 1 or 2"),
+                    Condition("schemas/known_layers.yaml:1148", "len(axis) == 1", "one axis is due"),
+                    Condition("schemas/known_layers.yaml:1149", "p in [1, 2]", "p is 1 or 2"),
                 ),
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1219",
+        "schemas/known_layers.yaml:1220",
         (
             Way(
-                "schemas/known_layers.yaml:1221",
+                "schemas/known_layers.yaml:1222",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if transpose_a else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if transpose_b else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1222",
+                        "schemas/known_layers.yaml:1223",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1223",
+                        "schemas/known_layers.yaml:1224",
                         "bottoms[0].shape[:bottoms[0].rank - 2] == bottoms[1].shape[:bottoms[1].rank - 2]",
                         "the batches must be equal",
                     ),
@@ -4248,14 +4250,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "GatherV2": Entry(
-        "schemas/known_layers.yaml:862",
+        "schemas/known_layers.yaml:863",
         (
             Way(
-                "schemas/known_layers.yaml:864",
+                "schemas/known_layers.yaml:865",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=axis_of(axis, bottoms[0].rank))',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:865",
+                        "schemas/known_layers.yaml:866",
                         "len(bottoms) == 2 and not batch_flag",
                         "two bottoms are due, data and indices; batch_flag is not known",
                     ),
@@ -4264,28 +4266,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ScaledTanH": Entry(
-        "schemas/known_layers.yaml:2579",
+        "schemas/known_layers.yaml:2582",
         (
             Way(
-                "schemas/known_layers.yaml:2581",
+                "schemas/known_layers.yaml:2584",
                 rewrite="tops[0] = Mul(Tanh(Mul(bottom, beta)), alpha)",
             ),
         ),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:1131",
+        "schemas/known_layers.yaml:1132",
         (
             Way(
-                "schemas/known_layers.yaml:1133",
+                "schemas/known_layers.yaml:1134",
                 rewrite="tops[0] = LogSoftmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "LayerNorm": Entry(
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1109",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1111",
                 rewrite="tops[0] = LayerNormalization(bottom, factor, offset, axis=1, epsilon=eps)",
                 let=(
                     ("own", "bottom.shape[1:]"),
@@ -4294,7 +4296,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1111",
+                        "schemas/known_layers.yaml:1112",
                         "len(blobs) == (2 if elementwise_affine else 0)",
                         "elementwise_affine and the number of blobs do not fit",
                     ),
@@ -4303,19 +4305,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         (
             Way(
-                "schemas/known_layers.yaml:2558",
+                "schemas/known_layers.yaml:2561",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2560",
+                        "schemas/known_layers.yaml:2563",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2561",
+                        "schemas/known_layers.yaml:2564",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

@@ -271,22 +271,22 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1731)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1731")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1731",
+            "schemas/known_layers.yaml:1732",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1733")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -569,9 +569,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3108)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3111)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3108")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3111")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -682,13 +682,13 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Clip (schemas/known_layers.yaml:264)."""
+    """Clip -> Clip (schemas/known_layers.yaml:265)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:265")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:265")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:264")
+        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:265")
     e.layer(layers.Clip(min=op.min, max=op.max), (input,), tops=(output,))
 
 
@@ -829,17 +829,17 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> ConvolutionDepthwise (schemas/known_layers.yaml:620)."""
+    """Conv -> ConvolutionDepthwise (schemas/known_layers.yaml:621)."""
     if not op.group > 1:
-        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:621")
     if op.group != W.shape[0]:
-        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:621")
     if op.group != X.shape[1]:
-        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:621")
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:621")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:620")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:621")
     e.layer(
         layers.ConvolutionDepthwise(
             num_output=W.shape[0],
@@ -1079,13 +1079,13 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Div (schemas/known_layers.yaml:802)."""
+    """Div -> Div (schemas/known_layers.yaml:803)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:802")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:803")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:802")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:803")
     if A.shape == B.shape:
-        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:802")
+        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:803")
     e.layer(layers.Div(), (A, B), tops=(C,))
 
 
@@ -1315,17 +1315,17 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> Gemm (schemas/known_layers.yaml:885)."""
+    """Gemm -> Gemm (schemas/known_layers.yaml:886)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "schemas/known_layers.yaml:885")
+        raise Refused("does not hold: has(C)", "schemas/known_layers.yaml:886")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:885")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:886")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:885")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:886")
     if lib.is_constant(C):
-        raise Refused("does not hold: not is_constant(C)", "schemas/known_layers.yaml:885")
+        raise Refused("does not hold: not is_constant(C)", "schemas/known_layers.yaml:886")
     if C.shape != Y.shape:
-        raise Refused("does not hold: C.shape == Y.shape", "schemas/known_layers.yaml:885")
+        raise Refused("does not hold: C.shape == Y.shape", "schemas/known_layers.yaml:886")
     e.layer(
         layers.Gemm(alpha=op.alpha, beta=op.beta, transA=op.transA, transB=op.transB),
         (A, B, C),
@@ -1520,7 +1520,7 @@ def emit_gru(
 
 
 def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> HardSigmoid (schemas/known_layers.yaml:920)."""
+    """HardSigmoid -> HardSigmoid (schemas/known_layers.yaml:921)."""
     e.layer(layers.HardSigmoid(alpha=op.alpha, beta=op.beta), (X,), tops=(Y,))
 
 
@@ -1585,7 +1585,7 @@ def emit_layer_normalization_1(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> LayerNorm (schemas/known_layers.yaml:1119)."""
+    """LayerNormalization -> LayerNorm (schemas/known_layers.yaml:1120)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
         raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:857")
@@ -1594,9 +1594,9 @@ def emit_layer_normalization_1(
     if InvStdDev is not None:
         raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:857")
     if op.axis not in (1, 1 - X.rank):
-        raise Refused("does not hold: axis in [1, 1 - X.rank]", "schemas/known_layers.yaml:1119")
+        raise Refused("does not hold: axis in [1, 1 - X.rank]", "schemas/known_layers.yaml:1120")
     if not lib.is_constant(Scale):
-        raise Refused("does not hold: is_constant(Scale)", "schemas/known_layers.yaml:1119")
+        raise Refused("does not hold: is_constant(Scale)", "schemas/known_layers.yaml:1120")
     e.layer(
         layers.LayerNorm(eps=op.epsilon, elementwise_affine=True),
         (X,),
@@ -1761,17 +1761,17 @@ def emit_lstm(
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> MatMul (schemas/known_layers.yaml:1232)."""
+    """MatMul -> MatMul (schemas/known_layers.yaml:1233)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:1232")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:1233")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:1232")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:1233")
     if A.rank != B.rank:
-        raise Refused("does not hold: A.rank == B.rank", "schemas/known_layers.yaml:1232")
+        raise Refused("does not hold: A.rank == B.rank", "schemas/known_layers.yaml:1233")
     if A.shape[: A.rank - 2] != B.shape[: B.rank - 2]:
         raise Refused(
             "does not hold: A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
-            "schemas/known_layers.yaml:1232",
+            "schemas/known_layers.yaml:1233",
         )
     e.layer(layers.MatMul(transpose_a=False, transpose_b=False), (A, B), tops=(Y,))
 
@@ -1867,13 +1867,13 @@ def emit_mat_mul_8(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Maximum (schemas/known_layers.yaml:1269)."""
+    """Max -> Maximum (schemas/known_layers.yaml:1270)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "schemas/known_layers.yaml:1269")
+        raise Refused("does not hold: len(data_0) == 2", "schemas/known_layers.yaml:1270")
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([not is_constant(x) for x in data_0])",
-            "schemas/known_layers.yaml:1269",
+            "schemas/known_layers.yaml:1270",
         )
     e.layer(layers.Maximum(), (*data_0,), tops=(max_,))
 
@@ -2031,20 +2031,20 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1747)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1747")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1749")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2283,13 +2283,13 @@ def emit_mean_variance_normalization_2(
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> Minimum (schemas/known_layers.yaml:1282)."""
+    """Min -> Minimum (schemas/known_layers.yaml:1283)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "schemas/known_layers.yaml:1282")
+        raise Refused("does not hold: len(data_0) == 2", "schemas/known_layers.yaml:1283")
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([not is_constant(x) for x in data_0])",
-            "schemas/known_layers.yaml:1282",
+            "schemas/known_layers.yaml:1283",
         )
     e.layer(layers.Minimum(), (*data_0,), tops=(min_,))
 
@@ -2493,13 +2493,13 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> MirrorPad (schemas/known_layers.yaml:1304)."""
+    """Pad -> MirrorPad (schemas/known_layers.yaml:1305)."""
     pads = e.known(op.pads)
     if op.mode not in ("reflect", "edge"):
-        raise Refused("does not hold: mode in ['reflect', 'edge']", "schemas/known_layers.yaml:1304")
+        raise Refused("does not hold: mode in ['reflect', 'edge']", "schemas/known_layers.yaml:1305")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     if not min(tuple(min(pair[0], pair[1]) for pair in each)) >= 0:
-        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:1308")
+        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:1309")
     e.layer(
         layers.MirrorPad(
             paddings=tuple(each[i // 2][i % 2] for i in range(2 * data.rank)),
@@ -2511,13 +2511,13 @@ def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> Pad (schemas/known_layers.yaml:1505)."""
+    """Pad -> Pad (schemas/known_layers.yaml:1506)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1505")
+        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1506")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     if not min(tuple(min(pair[0], pair[1]) for pair in each)) >= 0:
-        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:1509")
+        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:1510")
     e.layer(
         layers.Pad(
             paddings=tuple(each[i // 2][i % 2] for i in range(2 * data.rank)),
@@ -2691,11 +2691,11 @@ def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> ReduceL1 (schemas/known_layers.yaml:2067)."""
+    """ReduceL1 -> ReduceL1 (schemas/known_layers.yaml:2068)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2067")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2068")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2067")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2068")
     e.layer(layers.ReduceL1(axes=op.axes, keepdims=op.keepdims), (data,), tops=(reduced,))
 
 
@@ -2737,14 +2737,14 @@ def emit_reduce_l1_4(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> ReduceMax (schemas/known_layers.yaml:2131)."""
+    """ReduceMax -> ReduceMax (schemas/known_layers.yaml:2132)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1309")
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2131")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2132")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2131")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2132")
     e.layer(layers.ReduceMax(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2793,14 +2793,14 @@ def emit_reduce_max_4(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> ReduceMean (schemas/known_layers.yaml:2147)."""
+    """ReduceMean -> ReduceMean (schemas/known_layers.yaml:2148)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1337")
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2147")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2148")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2147")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2148")
     e.layer(layers.ReduceMean(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2890,11 +2890,11 @@ def emit_reduce_mean_7(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_min_1(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> ReduceMin (schemas/known_layers.yaml:2163)."""
+    """ReduceMin -> ReduceMin (schemas/known_layers.yaml:2164)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2163")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2164")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2163")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2164")
     e.layer(layers.ReduceMin(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2917,11 +2917,11 @@ def emit_reduce_min_2(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> ReduceSum (schemas/known_layers.yaml:2195)."""
+    """ReduceSum -> ReduceSum (schemas/known_layers.yaml:2196)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2195")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2196")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2195")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2196")
     e.layer(layers.ReduceSum(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -3116,16 +3116,16 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> StridedSlice (schemas/known_layers.yaml:2756)."""
+    """Slice -> StridedSlice (schemas/known_layers.yaml:2759)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     cut = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     first = tuple(n + data.shape[lib.axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut, strict=True))
     if not min(stride) > 0:
-        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:2760")
+        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:2763")
     if not min(first) >= 0:
-        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:2760")
+        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:2763")
     e.layer(
         layers.StridedSlice(
             begin=first,
@@ -3297,7 +3297,7 @@ def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
 
 
 def emit_softplus_1(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> Softplus (schemas/known_layers.yaml:2634)."""
+    """Softplus -> Softplus (schemas/known_layers.yaml:2637)."""
     e.layer(layers.Softplus(), (X,), tops=(Y,))
 
 
@@ -3322,11 +3322,11 @@ def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
 
 
 def emit_squeeze_1(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> Squeeze (schemas/known_layers.yaml:2718)."""
+    """Squeeze -> Squeeze (schemas/known_layers.yaml:2721)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2718")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2721")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2718")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2721")
     e.layer(layers.Squeeze(axis=op.axes), (data,), tops=(squeezed,))
 
 
@@ -3336,13 +3336,13 @@ def emit_squeeze_2(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> No
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Sub (schemas/known_layers.yaml:2774)."""
+    """Sub -> Sub (schemas/known_layers.yaml:2777)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:2774")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:2777")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:2774")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:2777")
     if A.shape == B.shape:
-        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:2774")
+        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:2777")
     e.layer(layers.Sub(), (A, B), tops=(C,))
 
 
@@ -3468,9 +3468,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1651)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1651")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3505,7 +3505,7 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze_1(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> ExpandDimsND (schemas/known_layers.yaml:820)."""
+    """Unsqueeze -> ExpandDimsND (schemas/known_layers.yaml:821)."""
     axes = e.known(op.axes)
     sorted = lib.normal_axes(axes, expanded.rank)
     e.layer(
@@ -3631,7 +3631,7 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2840)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2843)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3641,66 +3641,66 @@ def emit_atan(e: Emit, op: hub.Atan, input: Value, output: Value) -> None:
 
 
 def emit_ceil(e: Emit, op: hub.Ceil, X: Value, Y: Value) -> None:
-    """Ceil -> Ceil (schemas/known_layers.yaml:238)."""
+    """Ceil -> Ceil (schemas/known_layers.yaml:239)."""
     e.layer(layers.Ceil(), (X,), tops=(Y,))
 
 
 def emit_floor(e: Emit, op: hub.Floor, X: Value, Y: Value) -> None:
-    """Floor -> Floor (schemas/known_layers.yaml:830)."""
+    """Floor -> Floor (schemas/known_layers.yaml:831)."""
     e.layer(layers.Floor(), (X,), tops=(Y,))
 
 
 def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> HardSwish (schemas/known_layers.yaml:940)."""
+    """HardSwish -> HardSwish (schemas/known_layers.yaml:941)."""
     e.layer(layers.HardSwish(), (X,), tops=(Y,))
 
 
 def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> DepthToSpace (schemas/known_layers.yaml:602)."""
+    """DepthToSpace -> DepthToSpace (schemas/known_layers.yaml:603)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:602")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:603")
     e.layer(layers.DepthToSpace(block_size=op.blocksize, data_format="NCHW"), (input,), tops=(output,))
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2302)."""
+    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2303)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2302")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2303")
     e.layer(layers.Reorg(stride=op.blocksize, reverse=True), (input,), tops=(output,))
 
 
 def emit_round(e: Emit, op: hub.Round, X: Value, Y: Value) -> None:
-    """Round -> Round (schemas/known_layers.yaml:2572)."""
+    """Round -> Round (schemas/known_layers.yaml:2575)."""
     e.layer(layers.Round(), (X,), tops=(Y,))
 
 
 def emit_sin(e: Emit, op: hub.Sin, input: Value, output: Value) -> None:
-    """Sin -> Sin (schemas/known_layers.yaml:2627)."""
+    """Sin -> Sin (schemas/known_layers.yaml:2630)."""
     e.layer(layers.Sin(), (input,), tops=(output,))
 
 
 def emit_softsign(e: Emit, op: hub.Softsign, input: Value, output: Value) -> None:
-    """Softsign -> Softsign (schemas/known_layers.yaml:2641)."""
+    """Softsign -> Softsign (schemas/known_layers.yaml:2644)."""
     e.layer(layers.Softsign(), (input,), tops=(output,))
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> ResizeBilinear (schemas/known_layers.yaml:2424)."""
+    """Resize -> ResizeBilinear (schemas/known_layers.yaml:2426)."""
     aligned = op.coordinate_transformation_mode == "align_corners"
     between = op.coordinate_transformation_mode in ("half_pixel", "pytorch_half_pixel") and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     corner = op.coordinate_transformation_mode == "asymmetric" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2428")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2430")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2428")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2430")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:2428")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:2430")
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:2428")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:2430")
     if not (aligned or between or corner):
-        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:2428")
+        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:2430")
     if not min(Y.shape[2:]) > 1:
-        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:2428")
+        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:2430")
     e.layer(
         layers.ResizeBilinear(
             output_height=Y.shape[2],
@@ -3715,20 +3715,20 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> ResizeNearestNeighbor (schemas/known_layers.yaml:2467)."""
+    """Resize -> ResizeNearestNeighbor (schemas/known_layers.yaml:2470)."""
     aligned = op.coordinate_transformation_mode == "align_corners" and op.nearest_mode == "round_prefer_ceil"
     between = op.coordinate_transformation_mode == "half_pixel" and op.nearest_mode == "round_prefer_ceil" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     corner = op.coordinate_transformation_mode == "asymmetric" and op.nearest_mode == "floor" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2471")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2474")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2471")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2474")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2471")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2474")
     if not (aligned or between or corner):
-        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:2471")
+        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:2474")
     if not min(Y.shape[2:]) > 1:
-        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:2471")
+        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:2474")
     e.layer(
         layers.ResizeNearestNeighbor(
             output_height=Y.shape[2],
@@ -3743,51 +3743,51 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_3(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2955)."""
+    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2958)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2955")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2958")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2955")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2958")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2955")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2958")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2955",
+            "schemas/known_layers.yaml:2958",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2959")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2962")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2959")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2962")
     e.layer(layers.UpsampleDarknet(stride=factor), (X,), tops=(Y,))
 
 
 def emit_resize_4(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:1070)."""
+    """Resize -> Interp (schemas/known_layers.yaml:1071)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1071")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1071")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1071")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:1070",
+            "schemas/known_layers.yaml:1071",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1070")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1071")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2620)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2623)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_lp_normalization_1(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> LpNormalization (schemas/known_layers.yaml:1152)."""
+    """LpNormalization -> LpNormalization (schemas/known_layers.yaml:1153)."""
     e.layer(
         layers.LpNormalization(axis=(lib.axis_of(op.axis, input.rank),), p=op.p),
         (input,),
@@ -3796,13 +3796,13 @@ def emit_lp_normalization_1(e: Emit, op: hub.LpNormalization, input: Value, outp
 
 
 def emit_lp_normalization_2(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1419)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1420)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1420")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1420")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1419")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1420")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10, add_eps_before_sqrt=True),
         (input,),
@@ -3812,54 +3812,54 @@ def emit_lp_normalization_2(e: Emit, op: hub.LpNormalization, input: Value, outp
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:2655)."""
+    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:2658)."""
     e.layer(layers.SpaceToDepth(block_size=op.blocksize, data_format="NCHW"), (input,), tops=(output,))
 
 
 def emit_reduce_prod(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value) -> None:
-    """ReduceProd -> ReduceProd (schemas/known_layers.yaml:2179)."""
+    """ReduceProd -> ReduceProd (schemas/known_layers.yaml:2180)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2179")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2180")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2179")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2180")
     e.layer(layers.ReduceProd(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
 def emit_selu(e: Emit, op: hub.Selu, X: Value, Y: Value) -> None:
-    """Selu -> SeLU (schemas/known_layers.yaml:2599)."""
+    """Selu -> SeLU (schemas/known_layers.yaml:2602)."""
     e.layer(layers.SeLU(lambda_=op.gamma, alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_reduce_l2(e: Emit, op: hub.ReduceL2, data: Value, reduced: Value) -> None:
-    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2083)."""
+    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2084)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2083")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2084")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2083")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2084")
     e.layer(layers.ReduceL2(axes=op.axes, keepdims=op.keepdims), (data,), tops=(reduced,))
 
 
 def emit_reduce_log_sum_exp(e: Emit, op: hub.ReduceLogSumExp, data: Value, reduced: Value) -> None:
-    """ReduceLogSumExp -> ReduceLogsumexp (schemas/known_layers.yaml:2115)."""
+    """ReduceLogSumExp -> ReduceLogsumexp (schemas/known_layers.yaml:2116)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2115")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2116")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2115")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2116")
     e.layer(layers.ReduceLogsumexp(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
 def emit_thresholded_relu(e: Emit, op: hub.ThresholdedRelu, X: Value, Y: Value) -> None:
-    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2852)."""
+    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2855)."""
     e.layer(layers.ThresholdedReLU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_log_softmax(e: Emit, op: hub.LogSoftmax, input: Value, output: Value) -> None:
-    """LogSoftmax -> LogSoftmax (schemas/known_layers.yaml:1136)."""
+    """LogSoftmax -> LogSoftmax (schemas/known_layers.yaml:1137)."""
     e.layer(layers.LogSoftmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2565)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2568)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3961,7 +3961,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_average_pool_1, "synopsys/mapping.yaml:188"),
             Alternative(emit_average_pool_2, "synopsys/mapping.yaml:202"),
-            Alternative(emit_average_pool_3, "schemas/known_layers.yaml:1731"),
+            Alternative(emit_average_pool_3, "schemas/known_layers.yaml:1732"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_6, "bvlc/mapping.yaml:233"),
@@ -3981,7 +3981,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3108"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3111"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:333"),
         ),
     ),
@@ -3999,7 +3999,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:264"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:265"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -4018,7 +4018,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Conv: Rule(
         (
             Alternative(emit_conv_1, "synopsys/mapping.yaml:168"),
-            Alternative(emit_conv_2, "schemas/known_layers.yaml:620"),
+            Alternative(emit_conv_2, "schemas/known_layers.yaml:621"),
             Alternative(emit_conv_3, "bvlc/mapping.yaml:477"),
             Alternative(emit_conv_4, "bvlc/mapping.yaml:491"),
             Alternative(emit_conv_5, "bvlc/mapping.yaml:503"),
@@ -4034,7 +4034,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "schemas/known_layers.yaml:802"),
+            Alternative(emit_div_1, "schemas/known_layers.yaml:803"),
             Alternative(emit_div_2, "bvlc/mapping.yaml:580"),
             Alternative(emit_div_3, "bvlc/mapping.yaml:584"),
             Alternative(emit_div_4, "bvlc/mapping.yaml:588"),
@@ -4072,7 +4072,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "schemas/known_layers.yaml:885"),
+            Alternative(emit_gemm_1, "schemas/known_layers.yaml:886"),
             Alternative(emit_gemm_2, "bvlc/mapping.yaml:695"),
             Alternative(emit_gemm_3, "bvlc/mapping.yaml:697"),
             Alternative(emit_gemm_4, "bvlc/mapping.yaml:702"),
@@ -4097,7 +4097,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:801"),)),
     hub.HardSigmoid: Rule(
         (
-            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:920"),
+            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:921"),
             Alternative(emit_hard_sigmoid_2, "bvlc_master/mapping.yaml:11"),
             Alternative(emit_hard_sigmoid_3, "bvlc/mapping.yaml:805"),
         ),
@@ -4111,7 +4111,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:828"),)),
     hub.LayerNormalization: Rule(
         (
-            Alternative(emit_layer_normalization_1, "schemas/known_layers.yaml:1119"),
+            Alternative(emit_layer_normalization_1, "schemas/known_layers.yaml:1120"),
             Alternative(emit_layer_normalization_2, "bvlc/mapping.yaml:861"),
             Alternative(emit_layer_normalization_3, "bvlc/mapping.yaml:879"),
         ),
@@ -4130,7 +4130,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:946"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:1232"),
+            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:1233"),
             Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:951"),
             Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:959"),
             Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:968"),
@@ -4142,7 +4142,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "schemas/known_layers.yaml:1269"),
+            Alternative(emit_max_1, "schemas/known_layers.yaml:1270"),
             Alternative(emit_max_2, "bvlc/mapping.yaml:995"),
             Alternative(emit_max_3, "bvlc/mapping.yaml:997"),
             Alternative(emit_max_4, "bvlc/mapping.yaml:1000"),
@@ -4156,7 +4156,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_max_pool_1, "synopsys/mapping.yaml:258"),
             Alternative(emit_max_pool_2, "synopsys/mapping.yaml:274"),
-            Alternative(emit_max_pool_3, "schemas/known_layers.yaml:1747"),
+            Alternative(emit_max_pool_3, "schemas/known_layers.yaml:1748"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1050"),
@@ -4176,7 +4176,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "schemas/known_layers.yaml:1282"),
+            Alternative(emit_min_1, "schemas/known_layers.yaml:1283"),
             Alternative(emit_min_2, "bvlc/mapping.yaml:1120"),
             Alternative(emit_min_3, "bvlc/mapping.yaml:1122"),
             Alternative(emit_min_4, "bvlc/mapping.yaml:1124"),
@@ -4208,8 +4208,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:1304"),
-            Alternative(emit_pad_2, "schemas/known_layers.yaml:1505"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:1305"),
+            Alternative(emit_pad_2, "schemas/known_layers.yaml:1506"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1212"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1214"),
             Alternative(emit_pad_5, "bvlc/mapping.yaml:1218"),
@@ -4240,7 +4240,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1279"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "schemas/known_layers.yaml:2067"),
+            Alternative(emit_reduce_l1_1, "schemas/known_layers.yaml:2068"),
             Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1287"),
             Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1290"),
             Alternative(emit_reduce_l1_4, "bvlc/mapping.yaml:1294"),
@@ -4248,7 +4248,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "schemas/known_layers.yaml:2131"),
+            Alternative(emit_reduce_max_1, "schemas/known_layers.yaml:2132"),
             Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1313"),
             Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1315"),
             Alternative(emit_reduce_max_4, "bvlc/mapping.yaml:1320"),
@@ -4256,7 +4256,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "schemas/known_layers.yaml:2147"),
+            Alternative(emit_reduce_mean_1, "schemas/known_layers.yaml:2148"),
             Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1341"),
             Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1343"),
             Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1346"),
@@ -4267,13 +4267,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.ReduceMin: Rule(
         (
-            Alternative(emit_reduce_min_1, "schemas/known_layers.yaml:2163"),
+            Alternative(emit_reduce_min_1, "schemas/known_layers.yaml:2164"),
             Alternative(emit_reduce_min_2, "bvlc/mapping.yaml:1371"),
         ),
     ),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "schemas/known_layers.yaml:2195"),
+            Alternative(emit_reduce_sum_1, "schemas/known_layers.yaml:2196"),
             Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1378"),
             Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1380"),
             Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1383"),
@@ -4303,7 +4303,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2756"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2759"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -4316,7 +4316,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1549"),)),
     hub.Softplus: Rule(
         (
-            Alternative(emit_softplus_1, "schemas/known_layers.yaml:2634"),
+            Alternative(emit_softplus_1, "schemas/known_layers.yaml:2637"),
             Alternative(emit_softplus_2, "bvlc/mapping.yaml:1554"),
         ),
     ),
@@ -4324,13 +4324,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1567"),)),
     hub.Squeeze: Rule(
         (
-            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:2718"),
+            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:2721"),
             Alternative(emit_squeeze_2, "bvlc/mapping.yaml:1572"),
         ),
     ),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "schemas/known_layers.yaml:2774"),
+            Alternative(emit_sub_1, "schemas/known_layers.yaml:2777"),
             Alternative(emit_sub_2, "bvlc/mapping.yaml:1577"),
             Alternative(emit_sub_3, "bvlc/mapping.yaml:1580"),
             Alternative(emit_sub_4, "bvlc/mapping.yaml:1584"),
@@ -4357,7 +4357,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1651"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1652"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -4365,7 +4365,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Unsqueeze: Rule(
         (
-            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:820"),
+            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:821"),
             Alternative(emit_unsqueeze_2, "bvlc/mapping.yaml:1669"),
         ),
     ),
@@ -4378,43 +4378,43 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2840"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2843"),)),
     hub.Atan: Rule((Alternative(emit_atan, "schemas/known_layers.yaml:43"),)),
-    hub.Ceil: Rule((Alternative(emit_ceil, "schemas/known_layers.yaml:238"),)),
-    hub.Floor: Rule((Alternative(emit_floor, "schemas/known_layers.yaml:830"),)),
-    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:940"),)),
+    hub.Ceil: Rule((Alternative(emit_ceil, "schemas/known_layers.yaml:239"),)),
+    hub.Floor: Rule((Alternative(emit_floor, "schemas/known_layers.yaml:831"),)),
+    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:941"),)),
     hub.DepthToSpace: Rule(
         (
-            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:602"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2302"),
+            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:603"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2303"),
         ),
     ),
-    hub.Round: Rule((Alternative(emit_round, "schemas/known_layers.yaml:2572"),)),
-    hub.Sin: Rule((Alternative(emit_sin, "schemas/known_layers.yaml:2627"),)),
-    hub.Softsign: Rule((Alternative(emit_softsign, "schemas/known_layers.yaml:2641"),)),
+    hub.Round: Rule((Alternative(emit_round, "schemas/known_layers.yaml:2575"),)),
+    hub.Sin: Rule((Alternative(emit_sin, "schemas/known_layers.yaml:2630"),)),
+    hub.Softsign: Rule((Alternative(emit_softsign, "schemas/known_layers.yaml:2644"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:2424"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2467"),
-            Alternative(emit_resize_3, "schemas/known_layers.yaml:2955"),
-            Alternative(emit_resize_4, "schemas/known_layers.yaml:1070"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:2426"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2470"),
+            Alternative(emit_resize_3, "schemas/known_layers.yaml:2958"),
+            Alternative(emit_resize_4, "schemas/known_layers.yaml:1071"),
         ),
     ),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2620"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2623"),)),
     hub.LpNormalization: Rule(
         (
-            Alternative(emit_lp_normalization_1, "schemas/known_layers.yaml:1152"),
-            Alternative(emit_lp_normalization_2, "schemas/known_layers.yaml:1419"),
+            Alternative(emit_lp_normalization_1, "schemas/known_layers.yaml:1153"),
+            Alternative(emit_lp_normalization_2, "schemas/known_layers.yaml:1420"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2655"),)),
-    hub.ReduceProd: Rule((Alternative(emit_reduce_prod, "schemas/known_layers.yaml:2179"),)),
-    hub.Selu: Rule((Alternative(emit_selu, "schemas/known_layers.yaml:2599"),)),
-    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2083"),)),
-    hub.ReduceLogSumExp: Rule((Alternative(emit_reduce_log_sum_exp, "schemas/known_layers.yaml:2115"),)),
-    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2852"),)),
-    hub.LogSoftmax: Rule((Alternative(emit_log_softmax, "schemas/known_layers.yaml:1136"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2565"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2658"),)),
+    hub.ReduceProd: Rule((Alternative(emit_reduce_prod, "schemas/known_layers.yaml:2180"),)),
+    hub.Selu: Rule((Alternative(emit_selu, "schemas/known_layers.yaml:2602"),)),
+    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2084"),)),
+    hub.ReduceLogSumExp: Rule((Alternative(emit_reduce_log_sum_exp, "schemas/known_layers.yaml:2116"),)),
+    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2855"),)),
+    hub.LogSoftmax: Rule((Alternative(emit_log_softmax, "schemas/known_layers.yaml:1137"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2568"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "synopsys/mapping.yaml:220"),)),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output, "synopsys/mapping.yaml:238"),)),
 }

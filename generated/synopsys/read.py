@@ -322,7 +322,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:720)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:721)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -726,7 +726,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
     if round_mode == "FLOOR" and param.ceil_mode is None:
         if ceil_mode:
             raise Refused(
@@ -1124,23 +1124,23 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2832)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2835)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:251)."""
+    """What layer Clip computes (schemas/known_layers.yaml:252)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:256")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:257")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:257")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:258")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
@@ -1162,13 +1162,13 @@ def read_atan(r: Read, param: layers.Atan) -> None:
 
 
 def read_ceil(r: Read, param: layers.Ceil) -> None:
-    """What layer Ceil computes (schemas/known_layers.yaml:236)."""
+    """What layer Ceil computes (schemas/known_layers.yaml:237)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Ceil(), (bottom,)))
 
 
 def read_correlation(r: Read, param: layers.Correlation) -> None:
-    """What layer Correlation computes (schemas/known_layers.yaml:395)."""
+    """What layer Correlation computes (schemas/known_layers.yaml:396)."""
     bottoms = r.bottoms
     pad = param.pad if param.pad is not None else 0
     kernel_size = param.kernel_size if param.kernel_size is not None else 0
@@ -1179,31 +1179,31 @@ def read_correlation(r: Read, param: layers.Correlation) -> None:
     single_direction = param.single_direction if param.single_direction is not None else 0
     correlation_type = param.correlation_type if param.correlation_type is not None else "MULTIPLY"
     if len(bottoms) != 2:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:406")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:407")
     if bottoms[0].rank != 4:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:406")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:407")
     if bottoms[0].shape != bottoms[1].shape:
-        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:406")
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:407")
     if param.kernel_size is None:
-        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:407")
+        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:408")
     if param.max_displacement is None:
-        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:407")
+        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:408")
     if kernel_size % 2 != 1:
-        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:407")
+        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:408")
     if not stride_1 > 0:
-        raise Refused("strides must be positive", "schemas/known_layers.yaml:408")
+        raise Refused("strides must be positive", "schemas/known_layers.yaml:409")
     if not stride_2 > 0:
-        raise Refused("strides must be positive", "schemas/known_layers.yaml:408")
+        raise Refused("strides must be positive", "schemas/known_layers.yaml:409")
     if do_abs:
-        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:409")
+        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:410")
     if single_direction != 0:
-        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:409")
+        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:410")
     most = max_displacement
     sizes = tuple(n + 2 * pad for n in bottoms[0].shape[2:])
     if not min(sizes) - 2 * most >= kernel_size:
         raise Refused(
             "windows and displacements do not fit into the bottoms",
-            "schemas/known_layers.yaml:410",
+            "schemas/known_layers.yaml:411",
         )
     if correlation_type == "MULTIPLY":
         reach = most // stride_2
@@ -1284,11 +1284,11 @@ def read_correlation(r: Read, param: layers.Correlation) -> None:
             ),
         )
         return
-    raise Refused("MULTIPLY or SUBTRACT", "schemas/known_layers.yaml:395")
+    raise Refused("MULTIPLY or SUBTRACT", "schemas/known_layers.yaml:396")
 
 
 def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> None:
-    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:610)."""
+    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:611)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1324,7 +1324,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
         raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1837")
     if num_output != bottom.shape[lead]:
-        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:617")
+        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:618")
     x = (
         bottom
         if lead == 1
@@ -1340,57 +1340,57 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_div(r: Read, param: layers.Div) -> None:
-    """What layer Div computes (schemas/known_layers.yaml:795)."""
+    """What layer Div computes (schemas/known_layers.yaml:796)."""
     bottoms = r.bottoms
     blobs = r.blobs
     if not ((len(bottoms) == 2 and len(blobs) == 0) or (len(bottoms) == 1 and len(blobs) == 1)):
-        raise Refused("two bottoms are due, or one and a blob", "schemas/known_layers.yaml:798")
+        raise Refused("two bottoms are due, or one and a blob", "schemas/known_layers.yaml:799")
     r.top(0, r.value(hub.Div(), (bottoms[0], bottoms[1] if len(bottoms) == 2 else blobs[0])))
 
 
 def read_floor(r: Read, param: layers.Floor) -> None:
-    """What layer Floor computes (schemas/known_layers.yaml:828)."""
+    """What layer Floor computes (schemas/known_layers.yaml:829)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Floor(), (bottom,)))
 
 
 def read_hard_swish(r: Read, param: layers.HardSwish) -> None:
-    """What layer HardSwish computes (schemas/known_layers.yaml:937)."""
+    """What layer HardSwish computes (schemas/known_layers.yaml:938)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_maximum(r: Read, param: layers.Maximum) -> None:
-    """What layer Maximum computes (schemas/known_layers.yaml:1262)."""
+    """What layer Maximum computes (schemas/known_layers.yaml:1263)."""
     bottoms = r.bottoms
     blobs = r.blobs
     if not ((len(bottoms) == 2 and len(blobs) == 0) or (len(bottoms) == 1 and len(blobs) == 1)):
-        raise Refused("two bottoms are due, or one and a blob", "schemas/known_layers.yaml:1265")
+        raise Refused("two bottoms are due, or one and a blob", "schemas/known_layers.yaml:1266")
     r.top(0, r.value(hub.Max(), (bottoms[0], bottoms[1] if len(bottoms) == 2 else blobs[0])))
 
 
 def read_minimum(r: Read, param: layers.Minimum) -> None:
-    """What layer Minimum computes (schemas/known_layers.yaml:1275)."""
+    """What layer Minimum computes (schemas/known_layers.yaml:1276)."""
     bottoms = r.bottoms
     blobs = r.blobs
     if not ((len(bottoms) == 2 and len(blobs) == 0) or (len(bottoms) == 1 and len(blobs) == 1)):
-        raise Refused("two bottoms are due, or one and a blob", "schemas/known_layers.yaml:1278")
+        raise Refused("two bottoms are due, or one and a blob", "schemas/known_layers.yaml:1279")
     r.top(0, r.value(hub.Min(), (bottoms[0], bottoms[1] if len(bottoms) == 2 else blobs[0])))
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2279)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2280)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2283")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2284")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2284")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2285")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2285")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2286")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1398,9 +1398,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2296")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2297")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2296")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2297")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1410,44 +1410,44 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2279")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2280")
 
 
 def read_round(r: Read, param: layers.Round) -> None:
-    """What layer Round computes (schemas/known_layers.yaml:2570)."""
+    """What layer Round computes (schemas/known_layers.yaml:2573)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Round(), (bottom,)))
 
 
 def read_sin(r: Read, param: layers.Sin) -> None:
-    """What layer Sin computes (schemas/known_layers.yaml:2625)."""
+    """What layer Sin computes (schemas/known_layers.yaml:2628)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sin(), (bottom,)))
 
 
 def read_softplus(r: Read, param: layers.Softplus) -> None:
-    """What layer Softplus computes (schemas/known_layers.yaml:2632)."""
+    """What layer Softplus computes (schemas/known_layers.yaml:2635)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softplus(), (bottom,)))
 
 
 def read_softsign(r: Read, param: layers.Softsign) -> None:
-    """What layer Softsign computes (schemas/known_layers.yaml:2639)."""
+    """What layer Softsign computes (schemas/known_layers.yaml:2642)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softsign(), (bottom,)))
 
 
 def read_sub(r: Read, param: layers.Sub) -> None:
-    """What layer Sub computes (schemas/known_layers.yaml:2767)."""
+    """What layer Sub computes (schemas/known_layers.yaml:2770)."""
     bottoms = r.bottoms
     blobs = r.blobs
     if not ((len(bottoms) == 2 and len(blobs) == 0) or (len(bottoms) == 1 and len(blobs) == 1)):
-        raise Refused("two bottoms are due, or one and a blob", "schemas/known_layers.yaml:2770")
+        raise Refused("two bottoms are due, or one and a blob", "schemas/known_layers.yaml:2773")
     r.top(0, r.value(hub.Sub(), (bottoms[0], bottoms[1] if len(bottoms) == 2 else blobs[0])))
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:1048)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1049)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1458,27 +1458,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     full_zoom_factor = param.full_zoom_factor if param.full_zoom_factor is not None else 1
     align_corners = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1059")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1060")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1061")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1060")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1061")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1061")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1062")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1062")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1063")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1063")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1064")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:1064")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:1065")
     part = (
         r.value(
             hub.Slice(
@@ -1506,14 +1506,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2607)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2615")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1526,7 +1526,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3092)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3095)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1538,12 +1538,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3095",
+            "schemas/known_layers.yaml:3098",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3095",
+            "schemas/known_layers.yaml:3098",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1551,10 +1551,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3096",
+            "schemas/known_layers.yaml:3099",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3097")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3100")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1571,16 +1571,16 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1401)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1588,9 +1588,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = param.add_eps_before_sqrt if param.add_eps_before_sqrt is not None else True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1407")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1409")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1613,23 +1613,23 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_depth_to_space(r: Read, param: layers.DepthToSpace) -> None:
-    """What layer DepthToSpace computes (schemas/known_layers.yaml:595)."""
+    """What layer DepthToSpace computes (schemas/known_layers.yaml:596)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
-        raise Refused("data_format must be NCHW, the order of Caffe's blobs", "schemas/known_layers.yaml:598")
+        raise Refused("data_format must be NCHW, the order of Caffe's blobs", "schemas/known_layers.yaml:599")
     r.top(0, r.value(hub.DepthToSpace(blocksize=block_size), (bottom,)))
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2946)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2949)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2949")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2952")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2949")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2952")
     s = float(stride)
     r.top(
         0,
@@ -1646,7 +1646,7 @@ def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
 
 
 def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -> None:
-    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:2449)."""
+    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:2451)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1656,15 +1656,16 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
     scale_width = param.scale_width if param.scale_width is not None else 1.0
     half_pixel_centers = param.half_pixel_centers if param.half_pixel_centers is not None else False
     if bottom.rank != 4:
-        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2452")
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2454")
     if not (data_format == "NCHW" or data_format == "NHWC"):
-        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2452")
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2454")
     if (align_corners and half_pixel_centers):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2453")
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2455")
     first = 2 if data_format == "NCHW" else 1
-    sizes = (output_height if param.output_height is not None else int(bottom.shape[first] * scale_height), output_width if param.output_width is not None else int(bottom.shape[first + 1] * scale_width))
+    scaled = lib.scaled_sizes(bottom.shape[first : first + 2], (scale_height, scale_width))
+    sizes = (output_height if param.output_height is not None else scaled[0], output_width if param.output_width is not None else scaled[1])
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2454")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2456")
     if align_corners:
         r.top(
             0,
@@ -1710,40 +1711,40 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2449")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2451")
 
 
 def read_space_to_depth(r: Read, param: layers.SpaceToDepth) -> None:
-    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2648)."""
+    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2651)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs",
-            "schemas/known_layers.yaml:2651",
+            "schemas/known_layers.yaml:2654",
         )
     r.top(0, r.value(hub.SpaceToDepth(blocksize=block_size), (bottom,)))
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1495)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1496)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1498")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1499")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     r.top(0, r.value(hub.Pad(pads=begins + ends, constant_value=constant_values), (bottom,)))
 
 
 def read_stack(r: Read, param: layers.Stack) -> None:
-    """What layer Stack computes (schemas/known_layers.yaml:2727)."""
+    """What layer Stack computes (schemas/known_layers.yaml:2730)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2730")
+        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2733")
     along = lib.axis_of(axis, bottoms[0].rank + 1)
     r.top(
         0,
@@ -1755,7 +1756,7 @@ def read_stack(r: Read, param: layers.Stack) -> None:
 
 
 def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
-    """What layer ResizeBilinear computes (schemas/known_layers.yaml:2408)."""
+    """What layer ResizeBilinear computes (schemas/known_layers.yaml:2409)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1768,18 +1769,19 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
     if bottom.rank != 4:
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:2411",
+            "schemas/known_layers.yaml:2412",
         )
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:2411",
+            "schemas/known_layers.yaml:2412",
         )
     if ((align_corners and half_pixel_centers) or (align_corners and pytorch_half_pixel) or (half_pixel_centers and pytorch_half_pixel)):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2412")
-    sizes = (output_height if param.output_height is not None else int(bottom.shape[2] * scale_height), output_width if param.output_width is not None else int(bottom.shape[3] * scale_width))
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2413")
+    scaled = lib.scaled_sizes(bottom.shape[2:], (scale_height, scale_width))
+    sizes = (output_height if param.output_height is not None else scaled[0], output_width if param.output_width is not None else scaled[1])
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2414")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2415")
     if align_corners or half_pixel_centers or pytorch_half_pixel:
         r.top(
             0,
@@ -1808,61 +1810,61 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2408")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2409")
 
 
 def read_reduce_sum(r: Read, param: layers.ReduceSum) -> None:
-    """What layer ReduceSum computes (schemas/known_layers.yaml:2188)."""
+    """What layer ReduceSum computes (schemas/known_layers.yaml:2189)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2191")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2192")
     r.top(0, r.value(hub.ReduceSum(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_max(r: Read, param: layers.ReduceMax) -> None:
-    """What layer ReduceMax computes (schemas/known_layers.yaml:2124)."""
+    """What layer ReduceMax computes (schemas/known_layers.yaml:2125)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2127")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2128")
     r.top(0, r.value(hub.ReduceMax(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_min(r: Read, param: layers.ReduceMin) -> None:
-    """What layer ReduceMin computes (schemas/known_layers.yaml:2156)."""
+    """What layer ReduceMin computes (schemas/known_layers.yaml:2157)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2159")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2160")
     r.top(0, r.value(hub.ReduceMin(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_prod(r: Read, param: layers.ReduceProd) -> None:
-    """What layer ReduceProd computes (schemas/known_layers.yaml:2172)."""
+    """What layer ReduceProd computes (schemas/known_layers.yaml:2173)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2175")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2176")
     r.top(0, r.value(hub.ReduceProd(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_mean(r: Read, param: layers.ReduceMean) -> None:
-    """What layer ReduceMean computes (schemas/known_layers.yaml:2140)."""
+    """What layer ReduceMean computes (schemas/known_layers.yaml:2141)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2143")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2144")
     r.top(0, r.value(hub.ReduceMean(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_se_lu(r: Read, param: layers.SeLU) -> None:
-    """What layer SeLU computes (schemas/known_layers.yaml:2594)."""
+    """What layer SeLU computes (schemas/known_layers.yaml:2597)."""
     bottom = r.one_bottom()
     lambda_ = param.lambda_ if param.lambda_ is not None else 1.05070102
     alpha = param.alpha if param.alpha is not None else 1.67326319
@@ -1870,16 +1872,16 @@ def read_se_lu(r: Read, param: layers.SeLU) -> None:
 
 
 def read_unstack(r: Read, param: layers.Unstack) -> None:
-    """What layer Unstack computes (schemas/known_layers.yaml:2889)."""
+    """What layer Unstack computes (schemas/known_layers.yaml:2892)."""
     tops = r.tops
     bottom = r.one_bottom()
     num = param.num if param.num is not None else 0
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
     if num not in (0, bottom.shape[along]):
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2894")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2897")
     if len(tops) != bottom.shape[along]:
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2894")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2897")
     r.all_tops(
         [r.value(
             hub.Squeeze(axes=(along,)),
@@ -1889,17 +1891,17 @@ def read_unstack(r: Read, param: layers.Unstack) -> None:
 
 
 def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
-    """What layer MirrorPad computes (schemas/known_layers.yaml:1291)."""
+    """What layer MirrorPad computes (schemas/known_layers.yaml:1292)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     mode = param.mode if param.mode is not None else "CONSTANT"
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1294")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1295")
     if mode not in ("CONSTANT", "REFLECT", "EDGE"):
-        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:1295")
+        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:1296")
     if not (mode == "CONSTANT" or constant_values == 0):
-        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:1296")
+        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:1297")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     how = "constant" if mode == "CONSTANT" else "edge" if mode == "EDGE" else "reflect"
@@ -1907,14 +1909,14 @@ def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
 
 
 def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
-    """What layer ExpandDimsND computes (schemas/known_layers.yaml:810)."""
+    """What layer ExpandDimsND computes (schemas/known_layers.yaml:811)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:813")
+        raise Refused("axis is due", "schemas/known_layers.yaml:814")
     places = tuple(a if a >= 0 else a + bottom.rank + 1 for a in axis)
     if not all(tuple(places[i] <= places[i + 1] for i in range(len(places) - 1))):
-        raise Refused("axis must rise", "schemas/known_layers.yaml:814")
+        raise Refused("axis must rise", "schemas/known_layers.yaml:815")
     r.top(
         0,
         r.value(
@@ -1925,16 +1927,16 @@ def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
 
 
 def read_squeeze(r: Read, param: layers.Squeeze) -> None:
-    """What layer Squeeze computes (schemas/known_layers.yaml:2711)."""
+    """What layer Squeeze computes (schemas/known_layers.yaml:2714)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2714")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2717")
     r.top(0, r.value(hub.Squeeze(axes=axis), (bottom,)))
 
 
 def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
-    """What layer StridedSlice computes (schemas/known_layers.yaml:2748)."""
+    """What layer StridedSlice computes (schemas/known_layers.yaml:2751)."""
     bottom = r.one_bottom()
     begin = param.begin
     end = param.end
@@ -1943,25 +1945,25 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
     if not len(axes) > 0:
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2751",
+            "schemas/known_layers.yaml:2754",
         )
     if len(begin) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2751",
+            "schemas/known_layers.yaml:2754",
         )
     if len(end) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2751",
+            "schemas/known_layers.yaml:2754",
         )
     if len(strides) not in (0, len(axes)):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2751",
+            "schemas/known_layers.yaml:2754",
         )
     if not min(begin) >= 0:
-        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2752")
+        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2755")
     r.top(
         0,
         r.value(
@@ -1977,23 +1979,23 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
 
 
 def read_piece(r: Read, param: layers.Piece) -> None:
-    """What layer Piece computes (schemas/known_layers.yaml:1660)."""
+    """What layer Piece computes (schemas/known_layers.yaml:1661)."""
     bottom = r.one_bottom()
     begin = param.begin
     size = param.size
     if len(begin) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1663")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1664")
     if len(size) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1663")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1664")
     if not min(begin) >= 0:
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1664",
+            "schemas/known_layers.yaml:1665",
         )
     if not all(tuple(n > 0 or n == -1 for n in size)):
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1664",
+            "schemas/known_layers.yaml:1665",
         )
     ends = tuple(b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape, strict=True))
     r.top(
@@ -2006,28 +2008,28 @@ def read_piece(r: Read, param: layers.Piece) -> None:
 
 
 def read_gemm(r: Read, param: layers.Gemm) -> None:
-    """What layer Gemm computes (schemas/known_layers.yaml:872)."""
+    """What layer Gemm computes (schemas/known_layers.yaml:873)."""
     bottoms = r.bottoms
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 1.0
     transA = param.transA if param.transA is not None else 0
     transB = param.transB if param.transB is not None else 0
     if len(bottoms) != 3:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:878")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:879")
     if bottoms[0].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:878")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:879")
     if bottoms[1].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:878")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:879")
     if not transA <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:879")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:880")
     if not transB <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:879")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:880")
     rows = bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]
     columns = bottoms[1].shape[0] if transB == 1 else bottoms[1].shape[1]
     if bottoms[2].shape not in ((rows, columns), (rows, 1), (1, columns), (1,)):
         raise Refused(
             "what is added has the shape of the product, one of its sides, or is one number",
-            "schemas/known_layers.yaml:880",
+            "schemas/known_layers.yaml:881",
         )
     r.top(
         0,
@@ -2039,37 +2041,37 @@ def read_gemm(r: Read, param: layers.Gemm) -> None:
 
 
 def read_reduce_l1(r: Read, param: layers.ReduceL1) -> None:
-    """What layer ReduceL1 computes (schemas/known_layers.yaml:2060)."""
+    """What layer ReduceL1 computes (schemas/known_layers.yaml:2061)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:2063")
+        raise Refused("axes is due", "schemas/known_layers.yaml:2064")
     r.top(0, r.value(hub.ReduceL1(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:2076)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:2077)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:2079")
+        raise Refused("axes is due", "schemas/known_layers.yaml:2080")
     r.top(0, r.value(hub.ReduceL2(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_logsumexp(r: Read, param: layers.ReduceLogsumexp) -> None:
-    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:2108)."""
+    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:2109)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2111")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2112")
     r.top(0, r.value(hub.ReduceLogSumExp(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
-    """What layer HardSigmoid computes (schemas/known_layers.yaml:915)."""
+    """What layer HardSigmoid computes (schemas/known_layers.yaml:916)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.2
     beta = param.beta if param.beta is not None else 0.5
@@ -2077,18 +2079,18 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_thresholded_re_lu(r: Read, param: layers.ThresholdedReLU) -> None:
-    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2848)."""
+    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2851)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     r.top(0, r.value(hub.ThresholdedRelu(alpha=alpha), (bottom,)))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2506)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2509)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2509")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2512")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -2105,28 +2107,28 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_lp_normalization(r: Read, param: layers.LpNormalization) -> None:
-    """What layer LpNormalization computes (schemas/known_layers.yaml:1144)."""
+    """What layer LpNormalization computes (schemas/known_layers.yaml:1145)."""
     bottom = r.one_bottom()
     axis = param.axis
     p = param.p if param.p is not None else 2
     if len(axis) != 1:
-        raise Refused("one axis is due", "schemas/known_layers.yaml:1147")
+        raise Refused("one axis is due", "schemas/known_layers.yaml:1148")
     if p not in (1, 2):
-        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:1148")
+        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:1149")
     r.top(0, r.value(hub.LpNormalization(axis=lib.axis_of(axis[0], bottom.rank), p=p), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:1219)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:1220)."""
     bottoms = r.bottoms
     transpose_a = param.transpose_a if param.transpose_a is not None else False
     transpose_b = param.transpose_b if param.transpose_b is not None else False
     if len(bottoms) != 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1222")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1223")
     if not bottoms[0].rank == bottoms[1].rank >= 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1222")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1223")
     if bottoms[0].shape[: bottoms[0].rank - 2] != bottoms[1].shape[: bottoms[1].rank - 2]:
-        raise Refused("the batches must be equal", "schemas/known_layers.yaml:1223")
+        raise Refused("the batches must be equal", "schemas/known_layers.yaml:1224")
     swap = tuple(i for i in range(bottoms[0].rank - 2)) + (bottoms[0].rank - 1, bottoms[0].rank - 2)
     a = r.value(hub.Transpose(perm=swap), (bottoms[0],)) if transpose_a else bottoms[0]
     b = r.value(hub.Transpose(perm=swap), (bottoms[1],)) if transpose_b else bottoms[1]
@@ -2134,19 +2136,19 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
-    """What layer GatherV2 computes (schemas/known_layers.yaml:862)."""
+    """What layer GatherV2 computes (schemas/known_layers.yaml:863)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     batch_flag = param.batch_flag if param.batch_flag is not None else False
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:865",
+            "schemas/known_layers.yaml:866",
         )
     if batch_flag:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:865",
+            "schemas/known_layers.yaml:866",
         )
     r.top(
         0,
@@ -2158,7 +2160,7 @@ def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
 
 
 def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
-    """What layer ScaledTanH computes (schemas/known_layers.yaml:2579)."""
+    """What layer ScaledTanH computes (schemas/known_layers.yaml:2582)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.0
     beta = param.beta if param.beta is not None else 0.0
@@ -2166,14 +2168,14 @@ def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
 
 
 def read_log_softmax(r: Read, param: layers.LogSoftmax) -> None:
-    """What layer LogSoftmax computes (schemas/known_layers.yaml:1131)."""
+    """What layer LogSoftmax computes (schemas/known_layers.yaml:1132)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.LogSoftmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
-    """What layer LayerNorm computes (schemas/known_layers.yaml:1108)."""
+    """What layer LayerNorm computes (schemas/known_layers.yaml:1109)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     eps = param.eps if param.eps is not None else 1e-05
@@ -2181,7 +2183,7 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
     if len(blobs) != (2 if elementwise_affine else 0):
         raise Refused(
             "elementwise_affine and the number of blobs do not fit",
-            "schemas/known_layers.yaml:1111",
+            "schemas/known_layers.yaml:1112",
         )
     own = bottom.shape[1:]
     factor = lib.in_shape(blobs[0], own) if elementwise_affine else lib.full(own, 1.0)
@@ -2190,17 +2192,17 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2556)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2560")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     r.top(
         0,
         r.value(
@@ -4716,7 +4718,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:720",
+        "schemas/known_layers.yaml:721",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -4857,14 +4859,14 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2832", ("beta",), ()),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:251", ("min", "max"), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2835", ("beta",), ()),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:252", ("min", "max"), ()),
     "Add": Reader(read_add, "schemas/known_layers.yaml:27", (), ()),
     "Atan": Reader(read_atan, "schemas/known_layers.yaml:41", (), ()),
-    "Ceil": Reader(read_ceil, "schemas/known_layers.yaml:236", (), ()),
+    "Ceil": Reader(read_ceil, "schemas/known_layers.yaml:237", (), ()),
     "Correlation": Reader(
         read_correlation,
-        "schemas/known_layers.yaml:395",
+        "schemas/known_layers.yaml:396",
         (
             "pad",
             "kernel_size",
@@ -4879,7 +4881,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
-        "schemas/known_layers.yaml:610",
+        "schemas/known_layers.yaml:611",
         (
             "num_output",
             "bias_term",
@@ -4898,20 +4900,20 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Div": Reader(read_div, "schemas/known_layers.yaml:795", (), ()),
-    "Floor": Reader(read_floor, "schemas/known_layers.yaml:828", (), ()),
-    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:937", (), ()),
-    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:1262", (), ()),
-    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:1275", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2279", ("stride", "reverse"), ()),
-    "Round": Reader(read_round, "schemas/known_layers.yaml:2570", (), ()),
-    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2625", (), ()),
-    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2632", (), ()),
-    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2639", (), ()),
-    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2767", (), ()),
+    "Div": Reader(read_div, "schemas/known_layers.yaml:796", (), ()),
+    "Floor": Reader(read_floor, "schemas/known_layers.yaml:829", (), ()),
+    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:938", (), ()),
+    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:1263", (), ()),
+    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:1276", (), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2280", ("stride", "reverse"), ()),
+    "Round": Reader(read_round, "schemas/known_layers.yaml:2573", (), ()),
+    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2628", (), ()),
+    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2635", (), ()),
+    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2642", (), ()),
+    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2770", (), ()),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:1048",
+        "schemas/known_layers.yaml:1049",
         (
             "height",
             "width",
@@ -4923,30 +4925,30 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2607", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3092",
+        "schemas/known_layers.yaml:3095",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         ("across_spatial", "channel_shared", "eps", "add_eps_before_sqrt"),
         ("scale_filler",),
     ),
     "DepthToSpace": Reader(
         read_depth_to_space,
-        "schemas/known_layers.yaml:595",
+        "schemas/known_layers.yaml:596",
         ("block_size", "data_format"),
         (),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2946", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2949", ("stride",), ()),
     "ResizeNearestNeighbor": Reader(
         read_resize_nearest_neighbor,
-        "schemas/known_layers.yaml:2449",
+        "schemas/known_layers.yaml:2451",
         (
             "align_corners",
             "output_height",
@@ -4960,15 +4962,15 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "SpaceToDepth": Reader(
         read_space_to_depth,
-        "schemas/known_layers.yaml:2648",
+        "schemas/known_layers.yaml:2651",
         ("block_size", "data_format"),
         (),
     ),
-    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1495", ("paddings", "constant_values"), ()),
-    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2727", ("axis",), ()),
+    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1496", ("paddings", "constant_values"), ()),
+    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2730", ("axis",), ()),
     "ResizeBilinear": Reader(
         read_resize_bilinear,
-        "schemas/known_layers.yaml:2408",
+        "schemas/known_layers.yaml:2409",
         (
             "align_corners",
             "output_height",
@@ -4981,54 +4983,54 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:2188", ("axis", "keepdims"), ()),
-    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:2124", ("axis", "keepdims"), ()),
-    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:2156", ("axis", "keepdims"), ()),
-    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:2172", ("axis", "keepdims"), ()),
-    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:2140", ("axis", "keepdims"), ()),
-    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:2594", ("lambda", "alpha"), ()),
-    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2889", ("num", "axis"), ()),
+    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:2189", ("axis", "keepdims"), ()),
+    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:2125", ("axis", "keepdims"), ()),
+    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:2157", ("axis", "keepdims"), ()),
+    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:2173", ("axis", "keepdims"), ()),
+    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:2141", ("axis", "keepdims"), ()),
+    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:2597", ("lambda", "alpha"), ()),
+    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2892", ("num", "axis"), ()),
     "MirrorPad": Reader(
         read_mirror_pad,
-        "schemas/known_layers.yaml:1291",
+        "schemas/known_layers.yaml:1292",
         ("paddings", "constant_values", "mode"),
         (),
     ),
-    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:810", ("axis",), ()),
-    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2711", ("axis",), ()),
+    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:811", ("axis",), ()),
+    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2714", ("axis",), ()),
     "StridedSlice": Reader(
         read_strided_slice,
-        "schemas/known_layers.yaml:2748",
+        "schemas/known_layers.yaml:2751",
         ("begin", "end", "strides", "axes"),
         (),
     ),
-    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1660", ("begin", "size"), ()),
+    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1661", ("begin", "size"), ()),
     "Gemm": Reader(
         read_gemm,
-        "schemas/known_layers.yaml:872",
+        "schemas/known_layers.yaml:873",
         ("alpha", "beta", "transA", "transB"),
         (),
     ),
-    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:2060", ("axes", "keepdims"), ()),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:2076", ("axes", "keepdims"), ()),
-    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:2108", ("axis", "keepdims"), ()),
-    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:915", ("alpha", "beta"), ()),
-    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2848", ("alpha",), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2506", ("axis",), ()),
-    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:1144", ("axis", "p"), ()),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1219", ("transpose_a", "transpose_b"), ()),
-    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:862", ("axis", "batch_flag"), ()),
-    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:2579", ("alpha", "beta"), ()),
-    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:1131", ("axis",), ()),
+    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:2061", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:2077", ("axes", "keepdims"), ()),
+    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:2109", ("axis", "keepdims"), ()),
+    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:916", ("alpha", "beta"), ()),
+    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2851", ("alpha",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2509", ("axis",), ()),
+    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:1145", ("axis", "p"), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1220", ("transpose_a", "transpose_b"), ()),
+    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:863", ("axis", "batch_flag"), ()),
+    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:2582", ("alpha", "beta"), ()),
+    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:1132", ("axis",), ()),
     "LayerNorm": Reader(
         read_layer_norm,
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1109",
         ("eps", "elementwise_affine"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

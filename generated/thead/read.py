@@ -289,7 +289,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:720)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:721)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -640,7 +640,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1719)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -689,7 +689,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1727")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -742,7 +742,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1719")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1045,16 +1045,16 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1641)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1646")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1876)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1070,23 +1070,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1884")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1886")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1888")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1890")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1892")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
     r.top(
         0,
         r.value(
@@ -1107,7 +1107,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:659)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:660)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1120,19 +1120,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:664",
+            "schemas/known_layers.yaml:665",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:666")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:667")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:668",
+            "schemas/known_layers.yaml:669",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:668",
+            "schemas/known_layers.yaml:669",
         )
     r.top(
         0,
@@ -1156,7 +1156,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1400)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1401)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1164,9 +1164,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1406")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1407")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1408")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1409")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1189,17 +1189,17 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_bn(r: Read, param: layers.BN) -> None:
-    """What layer BN computes (schemas/known_layers.yaml:215)."""
+    """What layer BN computes (schemas/known_layers.yaml:216)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     bn_mode = param.bn_mode if param.bn_mode is not None else "LEARN"
     if bn_mode != "INFERENCE":
         raise Refused(
             "statistics of the batch are for training - bn_mode must be INFERENCE",
-            "schemas/known_layers.yaml:220",
+            "schemas/known_layers.yaml:221",
         )
     if len(blobs) != 2:
-        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:221")
+        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:222")
     c = (bottom.shape[1],) + lib.ones(bottom.rank - 2)
     r.top(
         0,
@@ -1211,13 +1211,13 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2045)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2049")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
     r.top(
         0,
         r.value(
@@ -1232,17 +1232,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2556)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2560")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2561")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
     r.top(
         0,
         r.value(
@@ -1253,7 +1253,7 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1980)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1981)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -1267,14 +1267,14 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1984",
+            "schemas/known_layers.yaml:1985",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1985")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1986")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1985")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1986")
     if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
-        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1986")
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1987")
     if len(tops) == 1:
         r.top(
             0,
@@ -1312,7 +1312,7 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1980")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1981")
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
@@ -1402,7 +1402,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:720",
+        "schemas/known_layers.yaml:721",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -1495,7 +1495,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1719",
+        "schemas/known_layers.yaml:1720",
         (
             "pool",
             "kernel_size",
@@ -1539,10 +1539,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1641", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1876",
+        "schemas/known_layers.yaml:1877",
         (
             "min_size",
             "max_size",
@@ -1562,7 +1562,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:659",
+        "schemas/known_layers.yaml:660",
         (
             "num_classes",
             "share_location",
@@ -1583,31 +1583,31 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1400",
+        "schemas/known_layers.yaml:1401",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
     "BN": Reader(
         read_bn,
-        "schemas/known_layers.yaml:215",
+        "schemas/known_layers.yaml:216",
         ("bn_mode",),
         ("scale_filler", "shift_filler"),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2046",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2556",
+        "schemas/known_layers.yaml:2559",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1980",
+        "schemas/known_layers.yaml:1981",
         (
             "feat_stride",
             "base_size",

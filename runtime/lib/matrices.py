@@ -142,6 +142,11 @@ def by_sizes(shape: Sequence[int], out: Sequence[int], scales: Sequence[float] |
     return all(size * scale == new for size, new, scale in zip(shape, out, scales, strict=True))
 
 
+def scaled_sizes(sizes: Sequence[int], factors: Sequence[float]) -> tuple[int, ...]:
+    """Return sizes times factors, multiplied in float32 as C++ does, without what is behind the point."""
+    return tuple(int(np.float32(n) * np.float32(f)) for n, f in zip(sizes, factors, strict=True))
+
+
 def repeats_whole(coordinates: str, nearest: str) -> bool:
     """Tell whether nearest resizing by whole factors repeats each element as often as any other."""
     if coordinates in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"):

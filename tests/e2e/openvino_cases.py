@@ -32,7 +32,7 @@ def prior_box_clustered(r: Random) -> Single:
     sizes = " ".join(
         f"width: {r.size(1, 300) / 10} height: {r.size(1, 300) / 10}" for _ in range(r.size(1, 4))
     )
-    steps = r.pick(("", "step: 7.5", "step: 9 step_h: 5 step_w: 4"))
+    steps = r.pick(("", "step: 7.5", "step: 9 step_h: 5 step_w: 4", "step: 9 step_h: 0 step_w: 0"))
     variance = r.pick(("", "variance: 0.3", "variance: [0.1, 0.2, 0.3, 0.4]"))
     text = f"{sizes} {steps} {variance} offset: {r.size(0, 4) / 4} clip: {r.pick(('true', 'false'))}"
     maps = r.normal(1, 2, rows, columns), r.normal(1, 3, r.size(20, 60), r.size(20, 60))

@@ -77,6 +77,15 @@ def test_a_spatial_transformer_samples_as_huawei_s_kernel(
     np.testing.assert_allclose(found(case, tmp_path), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_matrices_of_another_number_of_images_are_refused(tmp_path: Path) -> None:
+    r = Random(4)
+    case = Single(
+        "SpatialTransformer", "st_param { theta_1_2: 0 theta_2_1: 0 }", (r.normal(2, 1, 3, 3), r.normal(4, 2))
+    )
+    with pytest.raises(CaffeforgeError, match="the six theta for each image"):
+        found(case, tmp_path)
+
+
 def test_what_nobody_tells_is_refused_with_the_reason(tmp_path: Path) -> None:
     case = Single("YoloV3DetectionOutput", "", (Random(3).normal(1, 4, 8, 8),))
     with pytest.raises(CaffeforgeError, match=r"YoloV3DetectionOutput.*: its boxes are padded"):

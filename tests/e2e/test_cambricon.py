@@ -135,6 +135,15 @@ def test_a_layer_of_the_chip_alone_is_refused(tmp_path: Path) -> None:
         found(Single("MLUResizecrop", "", (Random(6).normal(1, 4, 8, 8),)), tmp_path)
 
 
+@pytest.mark.parametrize(
+    "twice", ["out_stride: 2 out_stride_h: 2 out_stride_w: 2", "out_pad: 1 out_pad_h: 1 out_pad_w: 1"]
+)
+def test_sizes_that_are_given_twice_are_refused(twice: str, tmp_path: Path) -> None:
+    text = f"unpooling_param {{ out_kernel_size: 3 {twice} }}"
+    with pytest.raises(CaffeforgeError, match="strides and paddings are given for both sides, or as one"):
+        found(Single("UnPooling", text, (Random(7).normal(1, 2, 3, 4),)), tmp_path)
+
+
 def test_windows_beyond_the_bottom_are_refused(tmp_path: Path) -> None:
     text = "pooling3d_param { kernel_size: 1 kernel_depth: 1 stride: 4 }"
     with pytest.raises(CaffeforgeError, match="a window lies outside the bottom"):

@@ -15,7 +15,7 @@ from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.loaded import load
 from tests.docs.backends import application, build, written
 from tests.e2e import flow_layer_cases, sensetime_layer_cases, vendor_layer_cases
-from tests.e2e.known_formulas import KERNEL, C, Floats, X
+from tests.e2e.known_formulas import KERNEL, A, C, Floats, X
 from tests.e2e.known_layer_cases import CASES as COMMON
 from tests.e2e.known_layer_cases import Case
 from tests.generator.judge import Judge
@@ -115,6 +115,12 @@ def test_an_op_is_written_as_the_layer_and_read_back(id: str, op: str, tmp_path:
 def test_what_is_not_known_of_a_layer_is_refused(id: str, layer: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(CaffeforgeError, match=sentence):
         computed(Case(id, layer, (X,), X), tmp_path)
+
+
+@pytest.mark.parametrize("bottoms", [(A[:1], X, X), (A, X, X[:1])], ids=["factors", "offsets"])
+def test_axpy_of_shapes_that_caffe_refuses_is_refused(bottoms: tuple[Floats, ...], tmp_path: Path) -> None:
+    with pytest.raises(CaffeforgeError, match="x and y are of one shape, and each image has factors"):
+        computed(Case("axpy", 'type: "Axpy"', bottoms, X), tmp_path)
 
 
 def test_a_size_that_nobody_reads_there_is_refused(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def computed_by_openvino(folder: Path, inputs: Mapping[str, Floats]) -> Mapping[
         (Single("RegionYolo", "region_yolo_param { classes: 3 num: 2 }"), "channels are due"),
         (Single("RegionYolo", "region_yolo_param { classes: 3 do_softmax: false }"), "channels are due"),
         (Single("RegionYolo", "region_yolo_param { coords: 2 classes: 3 num: 1 }"), "more than two coords"),
+        (Single("RegionYolo", "region_yolo_param {} flatten_param { axis: 3 end_axis: 1 }"), "behind"),
         (Single("ReorgYolo", "reorg_yolo_param { stride: 2 }"), "stride divides neither"),
         (Single("Resample", "resample_param { height: 2 }"), "height and width alone"),
         (Single("Resample", "resample_param { height: 2 width: 2 type: AREA }"), "AREA"),

@@ -30,6 +30,11 @@ def test_span_covers_all_along_which_an_operand_varies(operand: tuple[int, ...])
     np.testing.assert_array_equal(whole, np.broadcast_to(values, shape))
 
 
+def test_sizes_are_scaled_in_float32() -> None:
+    scaled = [int(np.float32(n) * np.float32(f)) for n, f in ((25, 1.16), (50, 1.06), (10, 0.7))]
+    assert list(lib.scaled_sizes((25, 50, 10), (1.16, 1.06, 0.7))) == scaled == [29, 52, 7]
+
+
 def test_an_operand_that_does_not_broadcast_is_refused() -> None:
     for operand in ((2,), (2, 3, 4, 1), (2, 4)):
         with pytest.raises(Refused, match="does not broadcast into"):
