@@ -247,6 +247,7 @@ def test_proposals_are_those_of_faster_rcnn(
 
 POINTS = RANDOM.normal(2, 700, 4)
 CENTERS = RANDOM.normal(2, 30, 3)
+WIDE = np.concatenate([CENTERS, RANDOM.normal(2, 30, 1)], 2)  # as many numbers as points have
 
 
 def far(points: Floats, count: int) -> Floats:
@@ -277,7 +278,7 @@ TAKEN = np.stack([p[i] for p, i in zip(POINTS, LEAST.indices.numpy(), strict=Tru
     "case",
     [
         Case("FarthestPointSample", "n_sample_point: 12", [POINTS], [np.stack([far(p, 12) for p in POINTS])]),
-        Case("QueryBallPoint", "n_sample_point: 6 radius: 0.6", [POINTS, CENTERS], [BALLS]),
+        Case("QueryBallPoint", "n_sample_point: 6 radius: 0.6", [POINTS, WIDE], [BALLS]),
         Case("GroupPoint", "", [POINTS, BALLS.astype(np.float32)], [GROUPS]),
         Case("GroupPoint", "", [POINTS, BALLS[:, 0].astype(np.float32)], [GROUPS[:, 0]]),
         Case("ThreeNN", "", [CENTERS, POINTS[..., :3].copy()], [LEAST.values.numpy(), LEAST.indices.numpy()]),
@@ -292,6 +293,27 @@ TAKEN = np.stack([p[i] for p, i in zip(POINTS, LEAST.indices.numpy(), strict=Tru
 )  # fmt: skip
 def test_points_are_chosen_as_in_pointnet(case: Case, tmp_path: Path) -> None:
     check(case, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("layer", "bottoms", "sentence"),
+    [
+        ("QueryBallPoint", [POINTS, CENTERS], "steps of the points"),
+        ("QueryBallPoint", [POINTS[:1], WIDE], "steps of the points"),
+        ("ThreeNN", [CENTERS, POINTS], "three coordinates"),
+        (
+            "ThreeInterpolate",
+            [POINTS, LEAST.indices.numpy().astype(np.float32), WEIGHTS[..., :1]],
+            "three weights",
+        ),
+    ],
+)
+def test_points_that_the_source_would_read_in_a_wrong_step_are_refused(
+    layer: str, bottoms: list[Floats], sentence: str, tmp_path: Path
+) -> None:
+    fields = "point_net_param { n_sample_point: 6 radius: 0.6 }" if layer == "QueryBallPoint" else ""
+    with pytest.raises(CaffeforgeError, match=sentence):
+        computed(f'type: "{layer}" {fields}', bottoms, tmp_path, tops=2 if layer == "ThreeNN" else 1)
 
 
 def test_of_equally_far_points_that_of_the_least_place_among_512_is_taken(tmp_path: Path) -> None:

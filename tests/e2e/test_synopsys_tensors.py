@@ -27,6 +27,7 @@ IMAGE = RANDOM.normal(2, 4, 6, 7)
 LEVELS = np.array([[3, 2, 5, 2, 4, 3]], np.float32)
 HEAD = RANDOM.normal(2, 14, 3, 4)
 NONE = "max_norm: 9999999999"
+LOOKED = 'type: "EmbeddingLookup" embedding_lookup_param { ids: %s ids_shape: 1 max_norm: %s }'
 
 
 def looked_up(ids: list[int], *, dealt: bool, most: float = np.inf) -> Floats:
@@ -269,6 +270,12 @@ def test_space_to_batch_undoes_batch_to_space_but_for_what_is_cut(tmp_path: Path
     [
         ('type: "Gather" gather_param { indices: 4 shape: 1 axis: 1 }', [X], "behind the axis"),
         ('type: "EmbeddingLookup" embedding_lookup_param { ids: 1 ids_shape: 1 }', TABLES, "yields zeros"),
+        (LOOKED % ("2", "0"), TABLES, "yields zeros"),
+        (
+            LOOKED % ("2", "9999999999"),
+            [TABLES[0][:1], TABLES[1]],
+            "each id has a row",
+        ),  # not one of the next
         ('type: "NotEqual" not_equal_param { comparand: 1 }', [X, X], "means nothing"),
         ('type: "Mean" mean_param { operation: ADD file: "mean.binaryproto" }', [IMAGE], "is not read"),
         (
