@@ -38,6 +38,7 @@ from caffeforge.runtime.onnx_front.tensors import Tensors
 from caffeforge.runtime.onnx_node import OPSET
 from caffeforge.runtime.op import CustomOp, Op, VersionedOp, python_name
 from caffeforge.runtime.open_sizes import name_apart
+from caffeforge.runtime.symbol import names as names_in
 
 # What computes other numbers each time, or stays apart on purpose, is no constant.
 _NOT_FOLDED: Final = frozenset(
@@ -73,7 +74,7 @@ class Importer:
         self.tensors = Tensors(file)
         self.functions = Functions(file.proto)
         self.nodes: list[Node] = []
-        self._open_sizes: set[str] = set()  # names of those that ops of other domains brought in
+        self._open_sizes: set[str] = set()  # names of those of inputs, and that own ops brought in
         self.shapes = dict(shapes or {})
         self.custom = {**CAFFE_OPS, **(custom or {})}
         self.reasons: dict[str, str] = {}  # of kept nodes, by name
@@ -120,6 +121,7 @@ class Importer:
         inputs = [input_value(v, self.shapes.get(v.name)) for v in proto.input if v.name not in scope]
         for value in inputs:
             scope.set(value.name, value)
+        self._open_sizes |= {name for value in inputs for dim in value.dims for name in names_in(dim)}
         self.visit_all(proto.node, scope)
         outputs = expanded((name, self._output(name, scope)) for name in names)
         graph = Graph(proto.name or "graph", inputs, [], self.nodes)

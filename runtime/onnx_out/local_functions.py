@@ -1,9 +1,9 @@
 """What ops of domains of their own compute, as local functions of the model that holds them.
 
-A body (the op's reference, or one of ``bodies``) is written for given attributes and shapes, so there is one
-function for each of these: functions of one op differ in ONNX's ``overload``, and their attributes are
-constants in their bodies. A body calls no
-other function of the model: onnxruntime (1.32) takes the wrong one of several overloads there.
+A body (the op's reference, or one of ``bodies``) is written for given attributes, shapes and number of
+results, so there is one function for each of these: functions of one op differ in ONNX's ``overload``, and
+their attributes are constants in their bodies. A body calls no other function of the model: onnxruntime
+(1.32) takes the wrong one of several overloads there.
 """
 
 from __future__ import annotations
