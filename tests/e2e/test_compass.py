@@ -109,3 +109,11 @@ def test_what_refinedet_does_not_tell_is_refused(
     case = Single("RefineDetectionOutput", layer, bottoms(Random(1), images, 5))
     with pytest.raises(ReadError, match=sentence):
         load(*written([case], "compass", tmp_path)[:2], BACKEND)
+
+
+def test_objectness_of_another_number_of_images_is_refused(tmp_path: Path) -> None:
+    r, settings = Random(5), "refine_detection_output_param { num_classes: 3 }"
+    maps = (r.normal(2, 24), r.normal(2, 18), r.normal(1, 2, 24), r.normal(1, 12))
+    files = written([Single("RefineDetectionOutput", settings, maps)], "compass", tmp_path)
+    with pytest.raises(ReadError, match="each image has its own objectness"):
+        load(*files[:2], BACKEND)

@@ -49,6 +49,7 @@ def computed_by_openvino(folder: Path, inputs: Mapping[str, Floats]) -> Mapping[
     ("layer", "sentence"),
     [
         (Single("GRN", "", (np.ones((1, 2, 3, 4, 5), np.float32),)), "two to four axes"),
+        (Single("CTCGreedyDecoder", "", (np.zeros((6, 2, 4), "f"), np.ones((6, 1), "f"))), "marks"),
         (Single("RegionYolo", "region_yolo_param { classes: 3 num: 2 }"), "channels are due"),
         (Single("RegionYolo", "region_yolo_param { classes: 3 do_softmax: false }"), "channels are due"),
         (Single("RegionYolo", "region_yolo_param { coords: 2 classes: 3 num: 1 }"), "more than two coords"),
