@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1733)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1733")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1733")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1733")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1732",
+            "schemas/known_layers.yaml:1733",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -526,9 +526,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3111)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3114)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3111")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3114")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -1763,20 +1763,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1749)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1749")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1749")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2738,17 +2738,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2495)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2498)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2498")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2501")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2498")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2501")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2500")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2503")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3057,9 +3057,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1653)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1653")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3209,21 +3209,21 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2843)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2846)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2623)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2626)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1909)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1912)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1913")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1913")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3332,7 +3332,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2568)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2571)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3353,11 +3353,11 @@ def emit_proposal(
     rois: Value,
     own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1995)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1998)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1996")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1999")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1996")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1999")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -3450,7 +3450,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1732"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1733"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:233"),
@@ -3475,7 +3475,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3111"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3114"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:333"),
         ),
     ),
@@ -3640,7 +3640,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1748"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1749"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1050"),
@@ -3774,7 +3774,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2495"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2498"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -3817,7 +3817,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1652"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1653"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3833,9 +3833,9 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2843"),)),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2623"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1909"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2846"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2626"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1912"),)),
     caffe_ops.DetectionOutput: Rule(
         (
             Alternative(emit_detection_output_1, "schemas/known_layers.yaml:687"),
@@ -3843,8 +3843,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1420"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2568"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1995"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2571"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1998"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:1099"),

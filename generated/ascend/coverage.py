@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1731",
+        "schemas/known_layers.yaml:1732",
         (
             Way(
-                "schemas/known_layers.yaml:1732",
+                "schemas/known_layers.yaml:1733",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1734",
+                        "schemas/known_layers.yaml:1735",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1015,18 +1015,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1747",
+        "schemas/known_layers.yaml:1748",
         (
             Way(
-                "schemas/known_layers.yaml:1748",
+                "schemas/known_layers.yaml:1749",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1750",
+                        "schemas/known_layers.yaml:1751",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1814,12 +1814,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1651",
+        "schemas/known_layers.yaml:1652",
         (
             Way(
-                "schemas/known_layers.yaml:1652",
+                "schemas/known_layers.yaml:1653",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1653", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1904,32 +1904,32 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2323",
-        (Way("schemas/known_layers.yaml:2324", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:2326",
+        (Way("schemas/known_layers.yaml:2327", layers=("Reorg",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2326",
+        "schemas/known_layers.yaml:2329",
         (
             Way(
-                "schemas/known_layers.yaml:2327",
+                "schemas/known_layers.yaml:2330",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2327", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2330", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:3082",
+        "schemas/known_layers.yaml:3085",
         (
             Way(
-                "schemas/known_layers.yaml:3083",
+                "schemas/known_layers.yaml:3086",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3083",
+                        "schemas/known_layers.yaml:3086",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3085",
+                        "schemas/known_layers.yaml:3088",
                         "whole_factors(X.shape[2:], Y.shape[2:])",
                         "a whole factor for each axis",
                     ),
@@ -1948,22 +1948,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2623",
-        (Way("schemas/known_layers.yaml:2623", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2626",
+        (Way("schemas/known_layers.yaml:2626", layers=("ShuffleChannel",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2567",
-        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2570",
+        (Way("schemas/known_layers.yaml:2571", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1908",
+        "schemas/known_layers.yaml:1911",
         (
             Way(
-                "schemas/known_layers.yaml:1909",
+                "schemas/known_layers.yaml:1912",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1910",
+                        "schemas/known_layers.yaml:1913",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1987,8 +1987,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2053",
-        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2056",
+        (Way("schemas/known_layers.yaml:2057", layers=("PSROIPooling",)),),
     ),
     "caffe.MatrixInverse": Entry("ascend/mapping.yaml:61", (Way("ascend/mapping.yaml:62", layers=("MatrixInverse",)),)),
 }
@@ -2574,7 +2574,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2664,7 +2664,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1728",
+                "schemas/known_layers.yaml:1729",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2970,29 +2970,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2312",
+        "schemas/known_layers.yaml:2315",
         (
             Way(
-                "schemas/known_layers.yaml:2318",
+                "schemas/known_layers.yaml:2321",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:2318", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2321", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2320",
+                "schemas/known_layers.yaml:2323",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:2320", "not reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2323", "not reverse"),),
             ),
         ),
-        conditions=(Condition("schemas/known_layers.yaml:2316", "stride > 0", "stride is due"),),
+        conditions=(Condition("schemas/known_layers.yaml:2319", "stride > 0", "stride is due"),),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2509",
+        "schemas/known_layers.yaml:2512",
         (
             Way(
-                "schemas/known_layers.yaml:2511",
+                "schemas/known_layers.yaml:2514",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:2512", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2515", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
@@ -3045,15 +3045,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2610",
+        "schemas/known_layers.yaml:2613",
         (
             Way(
-                "schemas/known_layers.yaml:2612",
+                "schemas/known_layers.yaml:2615",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2618",
+                        "schemas/known_layers.yaml:2621",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3063,30 +3063,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3071",
+        "schemas/known_layers.yaml:3074",
         (
             Way(
-                "schemas/known_layers.yaml:3073",
+                "schemas/known_layers.yaml:3076",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, float(factors[0]), float(factors[1])], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("factors", "[stride_h, stride_w] if has(stride_h) else [stride, stride]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3074",
+                        "schemas/known_layers.yaml:3077",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3075",
+                        "schemas/known_layers.yaml:3078",
                         "scale == 1",
                         "what scale other than 1 does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3076",
+                        "schemas/known_layers.yaml:3079",
                         "not has(stride) or not has(stride_h) and not has(stride_w)",
                         "the factor is stride, or stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3077",
+                        "schemas/known_layers.yaml:3080",
                         "has(stride_h) == has(stride_w) and min(factors) > 0",
                         "stride_h and stride_w are due, and positive",
                     ),
@@ -3095,19 +3095,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         (
             Way(
-                "schemas/known_layers.yaml:2561",
+                "schemas/known_layers.yaml:2564",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2563",
+                        "schemas/known_layers.yaml:2566",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2564",
+                        "schemas/known_layers.yaml:2567",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3116,14 +3116,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1642",
+        "schemas/known_layers.yaml:1643",
         (
             Way(
-                "schemas/known_layers.yaml:1644",
+                "schemas/known_layers.yaml:1645",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1647",
+                        "schemas/known_layers.yaml:1648",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3133,10 +3133,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             Way(
-                "schemas/known_layers.yaml:1879",
+                "schemas/known_layers.yaml:1882",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3144,27 +3144,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1885",
+                        "schemas/known_layers.yaml:1888",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1890",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1889",
+                        "schemas/known_layers.yaml:1892",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1894",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1893",
+                        "schemas/known_layers.yaml:1896",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3197,14 +3197,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         (
             Way(
-                "schemas/known_layers.yaml:2048",
+                "schemas/known_layers.yaml:2051",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2050",
+                        "schemas/known_layers.yaml:2053",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),

@@ -639,7 +639,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1721)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -688,7 +688,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -741,7 +741,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1721")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1096,27 +1096,27 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2312)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2315)."""
     bottom = r.one_bottom()
     reverse = param.reverse if param.reverse is not None else False
     stride = param.stride if param.stride is not None else 2
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2316")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2319")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=stride), (bottom,)))
         return
     if not reverse:
         r.top(0, r.value(hub.SpaceToDepth(blocksize=stride), (bottom,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2312")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2315")
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2509)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2512)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2512")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2515")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -1192,14 +1192,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2613)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1212,23 +1212,23 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3071)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3074)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1.0
     stride = param.stride if param.stride is not None else 2
     stride_h = param.stride_h if param.stride_h is not None else 2
     stride_w = param.stride_w if param.stride_w is not None else 2
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:3074")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:3077")
     if scale != 1:
-        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:3075")
+        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:3078")
     if not (param.stride is None or (param.stride_h is None and param.stride_w is None)):
-        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:3076")
+        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:3079")
     factors = (stride_h, stride_w) if param.stride_h is not None else (stride, stride)
     if (param.stride_h is not None) != (param.stride_w is not None):
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3077")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3080")
     if not min(factors) > 0:
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3077")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:3080")
     r.top(
         0,
         r.value(
@@ -1244,17 +1244,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2562)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0625
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2566")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     r.top(
         0,
         r.value(
@@ -1265,16 +1265,16 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1880)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1290,23 +1290,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1888")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1892")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     r.top(
         0,
         r.value(
@@ -1360,13 +1360,13 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2049)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2053")
     r.top(
         0,
         r.value(
@@ -1665,7 +1665,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             "pool",
             "kernel_size",
@@ -1730,31 +1730,31 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2312", ("reverse", "stride"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2509", ("axis",), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2315", ("reverse", "stride"), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2512", ("axis",), ()),
     "Interp": Reader(
         read_interp,
         "schemas/known_layers.yaml:1049",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2613", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3071",
+        "schemas/known_layers.yaml:3074",
         ("scale", "stride", "stride_h", "stride_w"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             "min_size",
             "max_size",
@@ -1780,7 +1780,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1731",
+        "schemas/known_layers.yaml:1732",
         (
             Way(
-                "schemas/known_layers.yaml:1732",
+                "schemas/known_layers.yaml:1733",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1734",
+                        "schemas/known_layers.yaml:1735",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2939",
+        "schemas/known_layers.yaml:2942",
         (
             Way(
-                "schemas/known_layers.yaml:2940",
+                "schemas/known_layers.yaml:2943",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2940", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2943", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1012,18 +1012,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1747",
+        "schemas/known_layers.yaml:1748",
         (
             Way(
-                "schemas/known_layers.yaml:1748",
+                "schemas/known_layers.yaml:1749",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1750",
+                        "schemas/known_layers.yaml:1751",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1811,12 +1811,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1651",
+        "schemas/known_layers.yaml:1652",
         (
             Way(
-                "schemas/known_layers.yaml:1652",
+                "schemas/known_layers.yaml:1653",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1653", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1901,12 +1901,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2302",
+        "schemas/known_layers.yaml:2305",
         (
             Way(
-                "schemas/known_layers.yaml:2303",
+                "schemas/known_layers.yaml:2306",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2303", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2306", 'mode == "DCR"'),),
             ),
         ),
     ),
@@ -1924,11 +1924,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2935",
+                "schemas/known_layers.yaml:2938",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2935",
+                        "schemas/known_layers.yaml:2938",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"',
                     ),
                 ),
@@ -1936,18 +1936,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2623",
-        (Way("schemas/known_layers.yaml:2623", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2626",
+        (Way("schemas/known_layers.yaml:2626", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1908",
+        "schemas/known_layers.yaml:1911",
         (
             Way(
-                "schemas/known_layers.yaml:1909",
+                "schemas/known_layers.yaml:1912",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1910",
+                        "schemas/known_layers.yaml:1913",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1971,12 +1971,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2567",
-        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2570",
+        (Way("schemas/known_layers.yaml:2571", layers=("ROIPooling",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2053",
-        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2056",
+        (Way("schemas/known_layers.yaml:2057", layers=("PSROIPooling",)),),
     ),
 }
 
@@ -2561,7 +2561,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2651,7 +2651,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1728",
+                "schemas/known_layers.yaml:1729",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2955,20 +2955,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2280",
+        "schemas/known_layers.yaml:2283",
         (
             Way(
-                "schemas/known_layers.yaml:2293",
+                "schemas/known_layers.yaml:2296",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2293", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2296", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2295",
+                "schemas/known_layers.yaml:2298",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2295", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2298", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2297",
+                        "schemas/known_layers.yaml:2300",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -2982,38 +2982,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2284", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2287", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2285",
+                "schemas/known_layers.yaml:2288",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2286",
+                "schemas/known_layers.yaml:2289",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2915",
+        "schemas/known_layers.yaml:2918",
         (
             Way(
-                "schemas/known_layers.yaml:2925",
+                "schemas/known_layers.yaml:2928",
                 rewrite='tops[0] = Resize(bottoms[0], axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2925",
+                        "schemas/known_layers.yaml:2928",
                         "nearestneighbor_mode and len(bottoms) == 1",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2927",
+                "schemas/known_layers.yaml:2930",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2927",
+                        "schemas/known_layers.yaml:2930",
                         "not nearestneighbor_mode and len(bottoms) == 2",
                     ),
                 ),
@@ -3026,31 +3026,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2919",
+                "schemas/known_layers.yaml:2922",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2920",
+                "schemas/known_layers.yaml:2923",
                 "pad_out_h == 0 and pad_out_W == 0",
                 "pads at the end are not known",
             ),
         ),
     ),
     "ROIAlign": Entry(
-        "schemas/known_layers.yaml:2522",
+        "schemas/known_layers.yaml:2525",
         (
             Way(
-                "schemas/known_layers.yaml:2524",
+                "schemas/known_layers.yaml:2527",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2526",
+                        "schemas/known_layers.yaml:2529",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2527",
+                        "schemas/known_layers.yaml:2530",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3059,15 +3059,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2610",
+        "schemas/known_layers.yaml:2613",
         (
             Way(
-                "schemas/known_layers.yaml:2612",
+                "schemas/known_layers.yaml:2615",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2618",
+                        "schemas/known_layers.yaml:2621",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3077,10 +3077,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             Way(
-                "schemas/known_layers.yaml:1879",
+                "schemas/known_layers.yaml:1882",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3088,27 +3088,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1885",
+                        "schemas/known_layers.yaml:1888",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1890",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1889",
+                        "schemas/known_layers.yaml:1892",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1894",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1893",
+                        "schemas/known_layers.yaml:1896",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3141,14 +3141,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1642",
+        "schemas/known_layers.yaml:1643",
         (
             Way(
-                "schemas/known_layers.yaml:1644",
+                "schemas/known_layers.yaml:1645",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1647",
+                        "schemas/known_layers.yaml:1648",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3223,19 +3223,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         (
             Way(
-                "schemas/known_layers.yaml:2561",
+                "schemas/known_layers.yaml:2564",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2563",
+                        "schemas/known_layers.yaml:2566",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2564",
+                        "schemas/known_layers.yaml:2567",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3244,14 +3244,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         (
             Way(
-                "schemas/known_layers.yaml:2048",
+                "schemas/known_layers.yaml:2051",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2050",
+                        "schemas/known_layers.yaml:2053",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),

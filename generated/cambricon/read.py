@@ -643,7 +643,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1721)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -692,7 +692,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -745,7 +745,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1721")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1100,18 +1100,18 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2280)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2283)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2284")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2287")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2285")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2288")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2286")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2289")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1119,9 +1119,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2297")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2300")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2297")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2300")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1131,11 +1131,11 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2280")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2283")
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2915)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2918)."""
     bottoms = r.bottoms
     upsample_h = param.upsample_h if param.upsample_h is not None else 0
     upsample_w = param.upsample_w if param.upsample_w is not None else 0
@@ -1150,17 +1150,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2919",
+            "schemas/known_layers.yaml:2922",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2919",
+            "schemas/known_layers.yaml:2922",
         )
     if pad_out_h != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2920")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2923")
     if pad_out_W != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2920")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2923")
     if nearestneighbor_mode and len(bottoms) == 1:
         r.top(
             0,
@@ -1193,25 +1193,25 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     raise Refused(
         "nearestneighbor_mode for one bottom, or values and a mask without it",
-        "schemas/known_layers.yaml:2915",
+        "schemas/known_layers.yaml:2918",
     )
 
 
 def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
-    """What layer ROIAlign computes (schemas/known_layers.yaml:2522)."""
+    """What layer ROIAlign computes (schemas/known_layers.yaml:2525)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sampling_ratio = param.sampling_ratio if param.sampling_ratio is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2526")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2529")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2526")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2529")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2527")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2530")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2527")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2530")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1239,14 +1239,14 @@ def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2613)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1259,7 +1259,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1880)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1275,23 +1275,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1888")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1892")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     r.top(
         0,
         r.value(
@@ -1345,11 +1345,11 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
@@ -1436,17 +1436,17 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2562)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2566")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     r.top(
         0,
         r.value(
@@ -1457,13 +1457,13 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2049)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2053")
     r.top(
         0,
         r.value(
@@ -2228,7 +2228,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             "pool",
             "kernel_size",
@@ -2292,10 +2292,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2280", ("stride", "reverse"), ("engine",)),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2283", ("stride", "reverse"), ("engine",)),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2915",
+        "schemas/known_layers.yaml:2918",
         (
             "upsample_h",
             "upsample_w",
@@ -2310,14 +2310,14 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIAlign": Reader(
         read_roi_align,
-        "schemas/known_layers.yaml:2522",
+        "schemas/known_layers.yaml:2525",
         ("pooled_h", "pooled_w", "spatial_scale", "sampling_ratio"),
         ("engine",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2613", ("group",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             "min_size",
             "max_size",
@@ -2341,7 +2341,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler", "engine"),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ("engine",)),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ("engine",)),
     "BN": Reader(
         read_bn,
         "schemas/known_layers.yaml:194",
@@ -2364,13 +2364,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         ("pooled_h", "pooled_w", "spatial_scale"),
         ("engine",),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),

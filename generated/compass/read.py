@@ -631,7 +631,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1721)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -680,7 +680,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or not lib.NEVER or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -733,7 +733,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1721")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1036,7 +1036,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2835)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2838)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1142,14 +1142,14 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2613)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1162,16 +1162,16 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1880)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1187,23 +1187,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1888")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1892")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     r.top(
         0,
         r.value(
@@ -1273,13 +1273,13 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2949)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2952)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2952")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2955")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2952")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2955")
     s = float(stride)
     r.top(
         0,
@@ -1296,17 +1296,17 @@ def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2562)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2566")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     r.top(
         0,
         r.value(
@@ -1400,7 +1400,7 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3095)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3098)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1412,12 +1412,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3098",
+            "schemas/known_layers.yaml:3101",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3098",
+            "schemas/known_layers.yaml:3101",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1425,10 +1425,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3099",
+            "schemas/known_layers.yaml:3102",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3100")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3103")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1792,7 +1792,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             "pool",
             "kernel_size",
@@ -1835,7 +1835,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2835", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2838", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:252", ("min", "max"), ()),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
@@ -1864,11 +1864,11 @@ READERS: Final[Mapping[str, Reader]] = {
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2613", ("group",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             "min_size",
             "max_size",
@@ -1907,10 +1907,10 @@ READERS: Final[Mapping[str, Reader]] = {
             "transform_param",
         ),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2949", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2952", ("stride",), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -1923,7 +1923,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:50", (), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3095",
+        "schemas/known_layers.yaml:3098",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),

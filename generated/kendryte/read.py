@@ -633,7 +633,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1721)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -682,7 +682,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or not lib.NEVER or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -735,7 +735,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1721")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1038,7 +1038,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2835)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2838)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1064,16 +1064,16 @@ def read_continuation_indicator(r: Read, param: layers.ContinuationIndicator) ->
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2486)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2489)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1227,7 +1227,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             "pool",
             "kernel_size",
@@ -1270,15 +1270,15 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2835", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2838", ("beta",), ()),
     "ContinuationIndicator": Reader(
         read_continuation_indicator,
         "schemas/known_layers.yaml:274",
         ("time_step", "batch_size"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2486", ("axis",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2489", ("axis",), ()),
 }
 
 

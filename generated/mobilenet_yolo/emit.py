@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1733)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1733")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1733")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1733")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1732",
+            "schemas/known_layers.yaml:1733",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -597,15 +597,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2241)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2244)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2244")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2244")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2244")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2244")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -1747,20 +1747,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1749)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1749")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1749")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -3026,9 +3026,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1653)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1653")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3178,11 +3178,11 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1909)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1912)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1913")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1913")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3291,35 +3291,35 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2303)."""
+    """DepthToSpace -> Reorg (schemas/known_layers.yaml:2306)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2303")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:2306")
     e.layer(layers.Reorg(stride=op.blocksize, reverse=True), (input,), tops=(output,))
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2843)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2846)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_resize(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2983)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2986)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2983")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2986")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2983")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2986")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2983")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2986")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2983",
+            "schemas/known_layers.yaml:2986",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2987")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2990")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2987")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2990")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3417,7 +3417,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1732"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1733"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:233"),
@@ -3450,7 +3450,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2241"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2244"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -3593,7 +3593,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1748"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1749"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1050"),
@@ -3769,7 +3769,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1652"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1653"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3785,7 +3785,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1909"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1912"),)),
     caffe_ops.DetectionOutput: Rule(
         (
             Alternative(emit_detection_output_1, "schemas/known_layers.yaml:687"),
@@ -3793,9 +3793,9 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1420"),)),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2303"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2843"),)),
-    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2983"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2306"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2846"),)),
+    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2986"),)),
     caffe_ops.YoloDetectionOutput: Rule(
         (
             Alternative(emit_yolo_detection_output_1, "mobilenet_yolo/mapping.yaml:129"),

@@ -630,7 +630,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1721)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -679,7 +679,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or not lib.NEVER or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -732,7 +732,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1721")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1035,16 +1035,16 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1880)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1060,23 +1060,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1888")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1892")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     r.top(
         0,
         r.value(
@@ -1255,18 +1255,18 @@ def read_depthwise_convolution(r: Read, param: layers.DepthwiseConvolution) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2280)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2283)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2284")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2287")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2285")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2288")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2286")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2289")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1274,9 +1274,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2297")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2300")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2297")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2300")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1286,27 +1286,27 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2280")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2283")
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2835)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2838)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2972)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2975)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2977")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2980")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2977")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2980")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2977")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2980")
     s = float(scale)
     r.top(
         0,
@@ -1323,12 +1323,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2230)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2233)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2237")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2240")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
@@ -1596,7 +1596,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             "pool",
             "kernel_size",
@@ -1639,10 +1639,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             "min_size",
             "max_size",
@@ -1709,10 +1709,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2280", ("stride", "reverse"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2835", ("beta",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2972", ("scale",), ()),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2230", ("negative_slope",), ("engine",)),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2283", ("stride", "reverse"), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2838", ("beta",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2975", ("scale",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2233", ("negative_slope",), ("engine",)),
     "YoloDetectionOutput": Reader(
         read_yolo_detection_output,
         "mobilenet_yolo/mapping.yaml:45",

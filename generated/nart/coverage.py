@@ -141,28 +141,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1830",
+        "schemas/known_layers.yaml:1833",
         (
             Way(
-                "schemas/known_layers.yaml:1831",
+                "schemas/known_layers.yaml:1834",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1831",
+                        "schemas/known_layers.yaml:1834",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and (count_include_pad == 1 or pads == zeros(6))",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1732",
+                "schemas/known_layers.yaml:1733",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1734",
+                        "schemas/known_layers.yaml:1735",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -359,11 +359,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:265", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2241",
+                "schemas/known_layers.yaml:2244",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2241",
+                        "schemas/known_layers.yaml:2244",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1031,28 +1031,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1815",
+        "schemas/known_layers.yaml:1818",
         (
             Way(
-                "schemas/known_layers.yaml:1816",
+                "schemas/known_layers.yaml:1819",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1816",
+                        "schemas/known_layers.yaml:1819",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and not has(Indices)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1748",
+                "schemas/known_layers.yaml:1749",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1750",
+                        "schemas/known_layers.yaml:1751",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1820,9 +1820,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2870",
+        "schemas/known_layers.yaml:2873",
         (
-            Way("schemas/known_layers.yaml:2871", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2874", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1650",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1913,30 +1913,30 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2567",
-        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2570",
+        (Way("schemas/known_layers.yaml:2571", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2982",
+        "schemas/known_layers.yaml:2985",
         (
             Way(
-                "schemas/known_layers.yaml:2983",
+                "schemas/known_layers.yaml:2986",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2983",
+                        "schemas/known_layers.yaml:2986",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2987",
+                        "schemas/known_layers.yaml:2990",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2377",
+                "schemas/known_layers.yaml:2380",
                 layers=("Resize",),
                 let=(
                     ("lower", 'mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)'),
@@ -1944,7 +1944,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2380",
+                        "schemas/known_layers.yaml:2383",
                         "X.rank == 4 and X.shape[1] == Y.shape[1] and (lower or aligned)",
                     ),
                 ),
@@ -1988,23 +1988,23 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2053",
-        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2056",
+        (Way("schemas/known_layers.yaml:2057", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2623",
+        "schemas/known_layers.yaml:2626",
         (
-            Way("schemas/known_layers.yaml:2623", layers=("ChannelShuffle",)),
-            Way("schemas/known_layers.yaml:2623", layers=("ShuffleChannel",)),
+            Way("schemas/known_layers.yaml:2626", layers=("ChannelShuffle",)),
+            Way("schemas/known_layers.yaml:2626", layers=("ShuffleChannel",)),
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2825",
+        "schemas/known_layers.yaml:2828",
         (
             Way(
-                "schemas/known_layers.yaml:2826",
+                "schemas/known_layers.yaml:2829",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2826", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2829", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2559,12 +2559,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "four or batch == 1 or blobs[0].rank == 3",
                         "a batch of matrices has a blob of three axes",
                     ),
+                    Condition(
+                        "schemas/known_layers.yaml:1582",
+                        "four or blobs[0].rank < 4",
+                        "a blob of four axes does not tell whether a matrix has a batch",
+                    ),
                 ),
             ),
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2654,7 +2659,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1728",
+                "schemas/known_layers.yaml:1729",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3026,19 +3031,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         (
             Way(
-                "schemas/known_layers.yaml:2561",
+                "schemas/known_layers.yaml:2564",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2563",
+                        "schemas/known_layers.yaml:2566",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2564",
+                        "schemas/known_layers.yaml:2567",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3073,14 +3078,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         (
             Way(
-                "schemas/known_layers.yaml:2048",
+                "schemas/known_layers.yaml:2051",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2050",
+                        "schemas/known_layers.yaml:2053",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3089,27 +3094,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIMaskPooling": Entry(
-        "schemas/known_layers.yaml:2013",
+        "schemas/known_layers.yaml:2016",
         (
             Way(
-                "schemas/known_layers.yaml:2019",
+                "schemas/known_layers.yaml:2022",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:2019", "bin_scale == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2022", "bin_scale == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2027",
+                "schemas/known_layers.yaml:2030",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIMaskPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, bin_scale=bin_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:2027", "bin_scale != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2030", "bin_scale != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2016",
-                "len(bottoms) == 2 and bottoms[1].rank == 2",
-                "two bottoms are due: a feature map and regions",
+                "schemas/known_layers.yaml:2019",
+                "len(bottoms) == 2 and bottoms[1].rank == 2 and bottoms[1].shape[1] == 5",
+                "two bottoms are due: a feature map and regions, an index and four numbers",
             ),
             Condition(
-                "schemas/known_layers.yaml:2017",
+                "schemas/known_layers.yaml:2020",
                 "has(spatial_scale) and output_dim > 0 and group_size > 0",
                 "spatial_scale, output_dim and group_size are due",
             ),
@@ -3192,15 +3197,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2610",
+        "schemas/known_layers.yaml:2613",
         (
             Way(
-                "schemas/known_layers.yaml:2612",
+                "schemas/known_layers.yaml:2615",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2618",
+                        "schemas/known_layers.yaml:2621",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3228,14 +3233,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2863",
+        "schemas/known_layers.yaml:2866",
         (
             Way(
-                "schemas/known_layers.yaml:2865",
+                "schemas/known_layers.yaml:2868",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2867",
+                        "schemas/known_layers.yaml:2870",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3245,19 +3250,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "PODROIAlignPooling": Entry(
-        "schemas/known_layers.yaml:2537",
+        "schemas/known_layers.yaml:2540",
         (
             Way(
-                "schemas/known_layers.yaml:2539",
+                "schemas/known_layers.yaml:2542",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sample_num, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2540",
-                        "len(bottoms) == 2 and bottoms[1].rank == 2",
-                        "two bottoms are due: a feature map and regions",
+                        "schemas/known_layers.yaml:2543",
+                        "len(bottoms) == 2 and bottoms[1].rank == 2 and bottoms[1].shape[1] == 5",
+                        "two bottoms are due: a feature map and regions, an index and four numbers",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2541",
+                        "schemas/known_layers.yaml:2544",
                         "pooled_h > 0 and pooled_w > 0 and sample_num >= 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3266,14 +3271,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2230",
+        "schemas/known_layers.yaml:2233",
         (
             Way(
-                "schemas/known_layers.yaml:2233",
+                "schemas/known_layers.yaml:2236",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2237",
+                        "schemas/known_layers.yaml:2240",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3300,22 +3305,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2366",
+        "schemas/known_layers.yaml:2369",
         (
             Way(
-                "schemas/known_layers.yaml:2371",
+                "schemas/known_layers.yaml:2374",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
-                conditions=(Condition("schemas/known_layers.yaml:2371", "interp_mode == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2374", "interp_mode == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2373",
+                "schemas/known_layers.yaml:2376",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
-                conditions=(Condition("schemas/known_layers.yaml:2373", "interp_mode != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2376", "interp_mode != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2369",
+                "schemas/known_layers.yaml:2372",
                 "bottom.rank == 4 and height > 0 and width > 0",
                 "height and width are due, and a blob of four axes",
             ),
@@ -3394,26 +3399,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2206",
+        "schemas/known_layers.yaml:2209",
         (
             Way(
-                "schemas/known_layers.yaml:2211",
+                "schemas/known_layers.yaml:2214",
                 rewrite="tops[0] = ReduceSum(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2211", 'operation == "SUM"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2214", 'operation == "SUM"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2213",
+                "schemas/known_layers.yaml:2216",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2213", 'operation == "MEAN"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2216", 'operation == "MEAN"'),),
             ),
         ),
         let=(("along", "axis_of(axis, bottom.rank)"),),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2786",
+        "schemas/known_layers.yaml:2789",
         (
             Way(
-                "schemas/known_layers.yaml:2788",
+                "schemas/known_layers.yaml:2791",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3422,12 +3427,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2790",
+                        "schemas/known_layers.yaml:2793",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2791",
+                        "schemas/known_layers.yaml:2794",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3437,24 +3442,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2822",
+        "schemas/known_layers.yaml:2825",
         (
             Way(
-                "schemas/known_layers.yaml:2823",
+                "schemas/known_layers.yaml:2826",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2972",
+        "schemas/known_layers.yaml:2975",
         (
             Way(
-                "schemas/known_layers.yaml:2974",
+                "schemas/known_layers.yaml:2977",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2977",
+                        "schemas/known_layers.yaml:2980",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3489,12 +3494,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:246",
         (
             Way(
-                "schemas/known_layers.yaml:2612",
+                "schemas/known_layers.yaml:2615",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2618",
+                        "schemas/known_layers.yaml:2621",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3504,14 +3509,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2268",
+        "schemas/known_layers.yaml:2271",
         (
             Way(
-                "schemas/known_layers.yaml:2271",
+                "schemas/known_layers.yaml:2274",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2272",
+                        "schemas/known_layers.yaml:2275",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3547,20 +3552,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling3d": Entry(
-        "schemas/known_layers.yaml:1786",
+        "schemas/known_layers.yaml:1787",
         (
             Way(
-                "schemas/known_layers.yaml:1806",
+                "schemas/known_layers.yaml:1809",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("schemas/known_layers.yaml:1806", 'pool == "MAX"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1809", 'pool == "MAX"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1808",
+                "schemas/known_layers.yaml:1811",
                 rewrite="x = bottom if p == zeros(3) else Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(x, kernel_shape=k, strides=s)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1808", 'pool == "AVE"'),
+                    Condition("schemas/known_layers.yaml:1811", 'pool == "AVE"'),
                     Condition(
-                        "schemas/known_layers.yaml:1810",
+                        "schemas/known_layers.yaml:1813",
                         "max(over) == 0",
                         "a window hangs over the end, and by what its sum is divided is not known",
                     ),
@@ -3577,32 +3582,37 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1796",
+                "schemas/known_layers.yaml:1797",
                 "bottom.rank == 5",
                 "blobs of five axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1797",
+                "schemas/known_layers.yaml:1798",
                 "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and (global_pooling or has(kernel_size) != has(kernel_d))",
                 "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1799",
+                "schemas/known_layers.yaml:1800",
                 "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                 "the stride is stride, or stride_d, stride_h and stride_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1802",
                 "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                 "the padding is pad, or pad_d, pad_h and pad_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1803",
+                "schemas/known_layers.yaml:1804",
+                "not global_pooling or not (has(kernel_size) or has(kernel_d) or has(pad) and pad > 0 or has(pad_d) or has(stride) and stride != 1 or has(stride_d))",
+                "of global_pooling the window is the whole, without a size, stride or padding of its own",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:1806",
                 "min(k) > 0 and min(s) > 0 and min(count) > 0",
                 "window and stride are positive, and the window fits",
             ),
             Condition(
-                "schemas/known_layers.yaml:1804",
+                "schemas/known_layers.yaml:1807",
                 "all([b < w for b, w in zip(p, k)]) and all([(o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p)])",
                 "a window lies in the padding",
             ),
@@ -3671,14 +3681,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reshape3d": Entry(
-        "schemas/known_layers.yaml:2356",
+        "schemas/known_layers.yaml:2359",
         (
             Way(
-                "schemas/known_layers.yaml:2358",
+                "schemas/known_layers.yaml:2361",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, 0, -1))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2359",
+                        "schemas/known_layers.yaml:2362",
                         "axis == 0 and num_axes == -1",
                         "NART's readers differ about axis and num_axes",
                     ),
@@ -3705,8 +3715,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2590",
-        (Way("schemas/known_layers.yaml:2591", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2593",
+        (Way("schemas/known_layers.yaml:2594", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Abs": Entry("nart/mapping.yaml:57", (Way("nart/mapping.yaml:57", rewrite="tops[0] = Abs(bottom)"),)),
     "Exchange": Entry(

@@ -197,17 +197,17 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1831)."""
+    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1834)."""
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1831")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1834")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1831")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1834")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1831")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1834")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(6)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(6)",
-            "schemas/known_layers.yaml:1831",
+            "schemas/known_layers.yaml:1834",
         )
     e.layer(
         layers.Pooling3d(
@@ -229,22 +229,22 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1733)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1733")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1733")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1733")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1732",
+            "schemas/known_layers.yaml:1733",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -651,15 +651,15 @@ def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2241)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2244)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2244")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2244")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2244")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2244")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -1746,20 +1746,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1816)."""
+    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1819)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1816")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1819")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1816")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1819")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1816")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1819")
     if Indices is not None:
-        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1816")
+        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1819")
     e.layer(
         layers.Pooling3d(
             pool="MAX",
@@ -1780,20 +1780,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1749)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1749")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1749")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2997,7 +2997,7 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2871)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2874)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
@@ -3157,7 +3157,7 @@ def emit_hard_swish_2(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2568)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2571)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3170,36 +3170,36 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2983)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2986)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2983")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2986")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2983")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2986")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2983")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2986")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2983",
+            "schemas/known_layers.yaml:2986",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2987")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2990")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2987")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2990")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Resize (schemas/known_layers.yaml:2377)."""
+    """Resize -> Resize (schemas/known_layers.yaml:2380)."""
     lower = op.mode == "nearest" and op.coordinate_transformation_mode == "asymmetric" and op.nearest_mode == "floor" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     aligned = op.mode == "linear" and op.coordinate_transformation_mode == "align_corners" and op.antialias == 0
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2380")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2383")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2380")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2383")
     if not (lower or aligned):
-        raise Refused("does not hold: lower or aligned", "schemas/known_layers.yaml:2380")
+        raise Refused("does not hold: lower or aligned", "schemas/known_layers.yaml:2383")
     e.layer(
         layers.Resize(height=Y.shape[2], width=Y.shape[3], interp_mode=1 if aligned else 0),
         (X,),
@@ -3270,7 +3270,7 @@ def emit_resize_5(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2054)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2057)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3283,19 +3283,19 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_channel_shuffle_1(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2623)."""
+    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2626)."""
     e.layer(layers.ChannelShuffle(group=op.group), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle_2(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2623)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2626)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2826)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2829)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2826")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2829")
     e.layer(layers.SubpixelUp(upsample=op.blocksize), (input,), tops=(output,))
 
 
@@ -3330,8 +3330,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1831"),
-            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1732"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1834"),
+            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1733"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:233"),
@@ -3370,7 +3370,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_clip_1, "nart/mapping.yaml:39"),
             Alternative(emit_clip_2, "schemas/known_layers.yaml:265"),
-            Alternative(emit_clip_3, "schemas/known_layers.yaml:2241"),
+            Alternative(emit_clip_3, "schemas/known_layers.yaml:2244"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_6, "bvlc/mapping.yaml:419"),
@@ -3510,8 +3510,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1816"),
-            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1748"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1819"),
+            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1749"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1050"),
@@ -3677,7 +3677,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2871"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2874"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3699,22 +3699,22 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_hard_swish_2, "schemas/known_layers.yaml:941"),
         ),
     ),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2568"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2571"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:2983"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2377"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:2986"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2380"),
             Alternative(emit_resize_3, "schemas/known_layers.yaml:1381"),
             Alternative(emit_resize_4, "schemas/known_layers.yaml:1362"),
             Alternative(emit_resize_5, "schemas/known_layers.yaml:1099"),
         ),
     ),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2054"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2057"),)),
     caffe_ops.ChannelShuffle: Rule(
         (
-            Alternative(emit_channel_shuffle_1, "schemas/known_layers.yaml:2623"),
-            Alternative(emit_channel_shuffle_2, "schemas/known_layers.yaml:2623"),
+            Alternative(emit_channel_shuffle_1, "schemas/known_layers.yaml:2626"),
+            Alternative(emit_channel_shuffle_2, "schemas/known_layers.yaml:2626"),
         ),
     ),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2826"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2829"),)),
 }

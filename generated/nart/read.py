@@ -609,12 +609,17 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
         raise Refused("the sizes are channel, height and width, or m and n", "schemas/known_layers.yaml:1580")
     if not (four or batch == 1 or blobs[0].rank == 3):
         raise Refused("a batch of matrices has a blob of three axes", "schemas/known_layers.yaml:1581")
+    if not (four or blobs[0].rank < 4):
+        raise Refused(
+            "a blob of four axes does not tell whether a matrix has a batch",
+            "schemas/known_layers.yaml:1582",
+        )
     sizes = (batch, channel, height, width) if four else (m, n) if blobs[0].rank < 3 else (batch, m, n)
     r.top(0, r.value(hub.Identity(), (lib.reshape(blobs[0], sizes),)))
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1721)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -663,7 +668,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -716,7 +721,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1721")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1148,17 +1153,17 @@ def read_h_swish(r: Read, param: layers.HSwish) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2562)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2566")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     r.top(
         0,
         r.value(
@@ -1211,13 +1216,13 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2049)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2053")
     r.top(
         0,
         r.value(
@@ -1232,7 +1237,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
-    """What layer PSROIMaskPooling computes (schemas/known_layers.yaml:2013)."""
+    """What layer PSROIMaskPooling computes (schemas/known_layers.yaml:2016)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
@@ -1240,15 +1245,26 @@ def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
     roi_scale = param.roi_scale if param.roi_scale is not None else 1.0
     bin_scale = param.bin_scale if param.bin_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2016")
+        raise Refused(
+            "two bottoms are due: a feature map and regions, an index and four numbers",
+            "schemas/known_layers.yaml:2019",
+        )
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2016")
+        raise Refused(
+            "two bottoms are due: a feature map and regions, an index and four numbers",
+            "schemas/known_layers.yaml:2019",
+        )
+    if bottoms[1].shape[1] != 5:
+        raise Refused(
+            "two bottoms are due: a feature map and regions, an index and four numbers",
+            "schemas/known_layers.yaml:2019",
+        )
     if param.spatial_scale is None:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2017")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2020")
     if not output_dim > 0:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2017")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2020")
     if not group_size > 0:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2017")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:2020")
     if bin_scale == 1:
         first = r.value(hub.Slice(starts=(1,), ends=(3,), axes=(1,)), (bottoms[1],))
         last = r.value(hub.Slice(starts=(3,), ends=(5,), axes=(1,)), (bottoms[1],))
@@ -1306,7 +1322,7 @@ def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2013")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2016")
 
 
 def read_nn_interp(r: Read, param: layers.NNInterp) -> None:
@@ -1496,14 +1512,14 @@ def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2613)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1539,31 +1555,42 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2863)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2866)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2867")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2870")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
 def read_podroi_align_pooling(r: Read, param: layers.PODROIAlignPooling) -> None:
-    """What layer PODROIAlignPooling computes (schemas/known_layers.yaml:2537)."""
+    """What layer PODROIAlignPooling computes (schemas/known_layers.yaml:2540)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sample_num = param.sample_num if param.sample_num is not None else 1
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2540")
+        raise Refused(
+            "two bottoms are due: a feature map and regions, an index and four numbers",
+            "schemas/known_layers.yaml:2543",
+        )
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2540")
+        raise Refused(
+            "two bottoms are due: a feature map and regions, an index and four numbers",
+            "schemas/known_layers.yaml:2543",
+        )
+    if bottoms[1].shape[1] != 5:
+        raise Refused(
+            "two bottoms are due: a feature map and regions, an index and four numbers",
+            "schemas/known_layers.yaml:2543",
+        )
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2541")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2544")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2541")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2544")
     if not sample_num >= 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2541")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2544")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1591,12 +1618,12 @@ def read_podroi_align_pooling(r: Read, param: layers.PODROIAlignPooling) -> None
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2230)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2233)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2237")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2240")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
@@ -1620,17 +1647,17 @@ def read_group_norm(r: Read, param: layers.GroupNorm) -> None:
 
 
 def read_resize(r: Read, param: layers.Resize) -> None:
-    """What layer Resize computes (schemas/known_layers.yaml:2366)."""
+    """What layer Resize computes (schemas/known_layers.yaml:2369)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     interp_mode = param.interp_mode if param.interp_mode is not None else 1
     if bottom.rank != 4:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2369")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2372")
     if not height > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2369")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2372")
     if not width > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2369")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2372")
     if interp_mode == 1:
         r.top(
             0,
@@ -1660,7 +1687,7 @@ def read_resize(r: Read, param: layers.Resize) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2366")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2369")
 
 
 def read_deformable_convolution(r: Read, param: layers.DeformableConvolution) -> None:
@@ -1805,7 +1832,7 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_reduce(r: Read, param: layers.Reduce) -> None:
-    """What layer Reduce computes (schemas/known_layers.yaml:2206)."""
+    """What layer Reduce computes (schemas/known_layers.yaml:2209)."""
     bottom = r.one_bottom()
     operation = param.operation if param.operation is not None else "SUM"
     axis = param.axis if param.axis is not None else 1
@@ -1817,21 +1844,21 @@ def read_reduce(r: Read, param: layers.Reduce) -> None:
         along = lib.axis_of(axis, bottom.rank)
         r.top(0, r.value(hub.ReduceMean(axes=(along,), keepdims=1), (bottom,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2206")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2209")
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2786)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2789)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2790")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2793")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2790")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2793")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2791")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2794")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2791")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2794")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1846,23 +1873,23 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2822)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2825)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2972)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2975)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2977")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2980")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2977")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2980")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2977")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2980")
     s = float(scale)
     r.top(
         0,
@@ -1898,9 +1925,9 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1913,14 +1940,14 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
 
 
 def read_re_lu3d(r: Read, param: layers.ReLU3d) -> None:
-    """What layer ReLU3d computes (schemas/known_layers.yaml:2268)."""
+    """What layer ReLU3d computes (schemas/known_layers.yaml:2271)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if channel_shared:
         raise Refused(
             "what channel_shared means without weights is not known",
-            "schemas/known_layers.yaml:2272",
+            "schemas/known_layers.yaml:2275",
         )
     r.top(
         0,
@@ -1964,7 +1991,7 @@ def read_batch_norm3d(r: Read, param: layers.BatchNorm3d) -> None:
 
 
 def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
-    """What layer Pooling3d computes (schemas/known_layers.yaml:1786)."""
+    """What layer Pooling3d computes (schemas/known_layers.yaml:1787)."""
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
     kernel_size = param.kernel_size if param.kernel_size is not None else 0
@@ -1982,58 +2009,63 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
     kernel_d = param.kernel_d if param.kernel_d is not None else 0
     stride_d = param.stride_d if param.stride_d is not None else 0
     if bottom.rank != 5:
-        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1796")
+        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1797")
     if (param.kernel_d is not None) != (param.kernel_h is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1797",
+            "schemas/known_layers.yaml:1798",
         )
     if (param.kernel_d is not None) != (param.kernel_w is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1797",
+            "schemas/known_layers.yaml:1798",
         )
     if not (global_pooling or (param.kernel_size is not None) != (param.kernel_d is not None)):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1797",
+            "schemas/known_layers.yaml:1798",
         )
     if (param.stride_d is not None) != (param.stride_h is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1799",
+            "schemas/known_layers.yaml:1800",
         )
     if (param.stride_d is not None) != (param.stride_w is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1799",
+            "schemas/known_layers.yaml:1800",
         )
     if (param.stride is not None and param.stride_d is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1799",
+            "schemas/known_layers.yaml:1800",
         )
     if (param.pad_d is not None) != (param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1802")
     if (param.pad_d is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1802")
     if (param.pad is not None and param.pad_d is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1802")
+    if not (not global_pooling or not (param.kernel_size is not None or param.kernel_d is not None or (param.pad is not None and pad > 0) or param.pad_d is not None or (param.stride is not None and stride != 1) or param.stride_d is not None)):
+        raise Refused(
+            "of global_pooling the window is the whole, without a size, stride or padding of its own",
+            "schemas/known_layers.yaml:1804",
+        )
     sizes = bottom.shape[2:]
     k = sizes if global_pooling else (kernel_d, kernel_h, kernel_w) if param.kernel_d is not None else (kernel_size, kernel_size, kernel_size)
     s = lib.ones(3) if global_pooling else (stride_d, stride_h, stride_w) if param.stride_d is not None else (stride, stride, stride)
     p = lib.zeros(3) if global_pooling else (pad_d, pad_h, pad_w) if param.pad_d is not None else (pad, pad, pad)
     count = tuple((n + 2 * b - w + (t - 1 if ceil_mode else 0)) // t + 1 for n, w, t, b in zip(sizes, k, s, p, strict=True))
     if not min(k) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1806")
     if not min(s) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1806")
     if not min(count) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1806")
     if not all(tuple(b < w for b, w in zip(p, k, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1804")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1807")
     if not all(tuple((o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1804")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1807")
     if pool == "MAX":
         over = tuple(max(0, (o - 1) * t + w - n - 2 * b) for o, n, w, t, b in zip(count, sizes, k, s, p, strict=True))
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -2043,12 +2075,12 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
         if max(over) != 0:
             raise Refused(
                 "a window hangs over the end, and by what its sum is divided is not known",
-                "schemas/known_layers.yaml:1810",
+                "schemas/known_layers.yaml:1813",
             )
         x = bottom if p == lib.zeros(3) else r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s), (x,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1786")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1787")
 
 
 def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
@@ -2148,15 +2180,15 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
 
 
 def read_reshape3d(r: Read, param: layers.Reshape3d) -> None:
-    """What layer Reshape3d computes (schemas/known_layers.yaml:2356)."""
+    """What layer Reshape3d computes (schemas/known_layers.yaml:2359)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
     num_axes = param.num_axes if param.num_axes is not None else -1
     if axis != 0:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2359")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2362")
     if num_axes != -1:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2359")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2362")
     r.top(0, r.value(hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, 0, -1)), (bottom,)))
 
 
@@ -2175,7 +2207,7 @@ def read_clip(r: Read, param: layers.Clip) -> None:
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:2590)."""
+    """What layer Scales computes (schemas/known_layers.yaml:2593)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -2400,7 +2432,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             "pool",
             "kernel_size",
@@ -2480,7 +2512,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:938", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -2500,13 +2532,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "PSROIMaskPooling": Reader(
         read_psroi_mask_pooling,
-        "schemas/known_layers.yaml:2013",
+        "schemas/known_layers.yaml:2016",
         ("spatial_scale", "output_dim", "group_size", "roi_scale", "bin_scale"),
         (),
     ),
@@ -2531,25 +2563,25 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:1372", ("resize",), ()),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2613", ("group",), ()),
     "BN": Reader(
         read_bn,
         "schemas/known_layers.yaml:162",
         ("var_eps",),
         ("scale_filler", "shift_filler", "decay", "moving_average"),
     ),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2863", ("dim",), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2866", ("dim",), ()),
     "PODROIAlignPooling": Reader(
         read_podroi_align_pooling,
-        "schemas/known_layers.yaml:2537",
+        "schemas/known_layers.yaml:2540",
         ("pooled_h", "pooled_w", "spatial_scale", "sample_num"),
         (),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2230", ("negative_slope",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2233", ("negative_slope",), ()),
     "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:895", ("group_num", "eps"), ()),
     "Resize": Reader(
         read_resize,
-        "schemas/known_layers.yaml:2366",
+        "schemas/known_layers.yaml:2369",
         ("height", "width", "interp_mode"),
         (),
     ),
@@ -2578,15 +2610,15 @@ READERS: Final[Mapping[str, Reader]] = {
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1183", ("mode",), ("engine",)),
-    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2206", ("operation", "axis"), ()),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2786", ("downsample",), ()),
-    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2822", ("upsample",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2972", ("scale",), ()),
+    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2209", ("operation", "axis"), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2789", ("downsample",), ()),
+    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2825", ("upsample",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2975", ("scale",), ()),
     "Pad": Reader(read_pad, "schemas/known_layers.yaml:1472", ("mode", "value", "pads"), ()),
     "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:246", ("group",), ()),
     "ReLU3d": Reader(
         read_re_lu3d,
-        "schemas/known_layers.yaml:2268",
+        "schemas/known_layers.yaml:2271",
         ("negative_slope", "channel_shared"),
         (),
     ),
@@ -2598,7 +2630,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling3d": Reader(
         read_pooling3d,
-        "schemas/known_layers.yaml:1786",
+        "schemas/known_layers.yaml:1787",
         (
             "pool",
             "kernel_size",
@@ -2646,12 +2678,12 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Reshape3d": Reader(
         read_reshape3d,
-        "schemas/known_layers.yaml:2356",
+        "schemas/known_layers.yaml:2359",
         ("shape.dim", "axis", "num_axes"),
         (),
     ),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:252", ("min", "max"), ()),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2590", ("alpha", "beta"), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2593", ("alpha", "beta"), ()),
     "Abs": Reader(read_abs, "nart/mapping.yaml:57", (), ()),
     "Exchange": Reader(read_exchange, "nart/mapping.yaml:58", (), ()),
     "Mul": Reader(read_mul, "nart/mapping.yaml:62", (), ()),

@@ -276,12 +276,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3110",
+        "schemas/known_layers.yaml:3113",
         (
             Way(
-                "schemas/known_layers.yaml:3111",
+                "schemas/known_layers.yaml:3114",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3111", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3114", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1783,9 +1783,9 @@ OPS: Final[Mapping[str, Entry]] = {
         "nnie/mapping.yaml:36",
         (
             Way(
-                "schemas/known_layers.yaml:1652",
+                "schemas/known_layers.yaml:1653",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1653", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1915,18 +1915,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2567",
-        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2570",
+        (Way("schemas/known_layers.yaml:2571", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1994",
+        "schemas/known_layers.yaml:1997",
         (
             Way(
-                "schemas/known_layers.yaml:1995",
+                "schemas/known_layers.yaml:1998",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1996",
+                        "schemas/known_layers.yaml:1999",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1935,12 +1935,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2053",
-        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2056",
+        (Way("schemas/known_layers.yaml:2057", layers=("PSROIPooling",)),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1633",
-        (Way("schemas/known_layers.yaml:1634", layers=("PassThrough",)),),
+        "schemas/known_layers.yaml:1634",
+        (Way("schemas/known_layers.yaml:1635", layers=("PassThrough",)),),
     ),
     "caffe.ChannelShuffle": Entry(
         "nnie/mapping.yaml:10",
@@ -2873,14 +2873,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1642",
+        "schemas/known_layers.yaml:1643",
         (
             Way(
-                "schemas/known_layers.yaml:1644",
+                "schemas/known_layers.yaml:1645",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1647",
+                        "schemas/known_layers.yaml:1648",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2913,19 +2913,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         (
             Way(
-                "schemas/known_layers.yaml:2561",
+                "schemas/known_layers.yaml:2564",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2563",
+                        "schemas/known_layers.yaml:2566",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2564",
+                        "schemas/known_layers.yaml:2567",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2934,47 +2934,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1981",
+        "schemas/known_layers.yaml:1984",
         (
             Way(
-                "schemas/known_layers.yaml:1989",
+                "schemas/known_layers.yaml:1992",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1989", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1992", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1991",
+                "schemas/known_layers.yaml:1994",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1991", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1994", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1985",
+                "schemas/known_layers.yaml:1988",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1986",
+                "schemas/known_layers.yaml:1989",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1987",
+                "schemas/known_layers.yaml:1990",
                 "bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1",
                 "one row tells the size of all images",
             ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         (
             Way(
-                "schemas/known_layers.yaml:2048",
+                "schemas/known_layers.yaml:2051",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2050",
+                        "schemas/known_layers.yaml:2053",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2983,10 +2983,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3095",
+        "schemas/known_layers.yaml:3098",
         (
             Way(
-                "schemas/known_layers.yaml:3097",
+                "schemas/known_layers.yaml:3100",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2995,17 +2995,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3098",
+                        "schemas/known_layers.yaml:3101",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3099",
+                        "schemas/known_layers.yaml:3102",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3100",
+                        "schemas/known_layers.yaml:3103",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3023,10 +3023,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PassThrough": Entry(
-        "schemas/known_layers.yaml:1619",
+        "schemas/known_layers.yaml:1620",
         (
             Way(
-                "schemas/known_layers.yaml:1621",
+                "schemas/known_layers.yaml:1622",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, block_height, w, block_width])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 3, 5, 1, 2, 4]), shape=[0, c * block_height * block_width, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3035,12 +3035,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1623",
+                        "schemas/known_layers.yaml:1624",
                         "bottom.rank == 4 and block_height > 0 and block_width > 0",
                         "block_height and block_width are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1625",
                         "bottom.shape[2] % block_height == 0 and bottom.shape[3] % block_width == 0",
                         "the blocks do not divide the sizes",
                     ),

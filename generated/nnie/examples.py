@@ -239,7 +239,7 @@ EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Where", "bvlc/mapping.yaml:1672", "def example(x0: bool[2, 3], x1: float32[2, 3], *, c0: float32[] = 1e309):\n    result = Where(x0, c0, x1)\n    return result"),
     ("Where", "bvlc/mapping.yaml:1672", "def example(x0: bool[2, 3], x1: float32[2, 3], *, c0: float32[] = -1e309):\n    result = Where(x0, x1, c0)\n    return result"),
     ("LpNormalization", "schemas/known_layers.yaml:1419", "def example(x0: float32[2, 3, 5, 4]):\n    result = LpNormalization(x0, axis=1)\n    return result"),
-    ("SpaceToDepth", "schemas/known_layers.yaml:1633", "def example(x0: float32[1, 2, 4, 6]):\n    result = SpaceToDepth(x0, blocksize=2)\n    return result"),
+    ("SpaceToDepth", "schemas/known_layers.yaml:1634", "def example(x0: float32[1, 2, 4, 6]):\n    result = SpaceToDepth(x0, blocksize=2)\n    return result"),
     ("caffe.ChannelShuffle", "nnie/mapping.yaml:10", "def example(x0: float32[2, 6, 3, 4]):\n    result = caffe.ChannelShuffle(x0, group=2)\n    return result"),
 )
 

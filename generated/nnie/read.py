@@ -1031,11 +1031,11 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
@@ -1073,17 +1073,17 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2562)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2566")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     r.top(
         0,
         r.value(
@@ -1094,7 +1094,7 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1981)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1984)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -1108,14 +1108,14 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1985",
+            "schemas/known_layers.yaml:1988",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1986")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1989")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1986")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1989")
     if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
-        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1987")
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1990")
     if len(tops) == 1:
         r.top(
             0,
@@ -1153,17 +1153,17 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1981")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1984")
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2049)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2053")
     r.top(
         0,
         r.value(
@@ -1178,7 +1178,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3095)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3098)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1190,12 +1190,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3098",
+            "schemas/known_layers.yaml:3101",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:3098",
+            "schemas/known_layers.yaml:3101",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1203,10 +1203,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3099",
+            "schemas/known_layers.yaml:3102",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3100")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3103")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1242,20 +1242,20 @@ def read_c_re_lu(r: Read, param: layers.CReLU) -> None:
 
 
 def read_pass_through(r: Read, param: layers.PassThrough) -> None:
-    """What layer PassThrough computes (schemas/known_layers.yaml:1619)."""
+    """What layer PassThrough computes (schemas/known_layers.yaml:1620)."""
     bottom = r.one_bottom()
     block_height = param.block_height if param.block_height is not None else 0
     block_width = param.block_width if param.block_width is not None else 0
     if bottom.rank != 4:
-        raise Refused("block_height and block_width are due", "schemas/known_layers.yaml:1623")
+        raise Refused("block_height and block_width are due", "schemas/known_layers.yaml:1624")
     if not block_height > 0:
-        raise Refused("block_height and block_width are due", "schemas/known_layers.yaml:1623")
+        raise Refused("block_height and block_width are due", "schemas/known_layers.yaml:1624")
     if not block_width > 0:
-        raise Refused("block_height and block_width are due", "schemas/known_layers.yaml:1623")
+        raise Refused("block_height and block_width are due", "schemas/known_layers.yaml:1624")
     if bottom.shape[2] % block_height != 0:
-        raise Refused("the blocks do not divide the sizes", "schemas/known_layers.yaml:1624")
+        raise Refused("the blocks do not divide the sizes", "schemas/known_layers.yaml:1625")
     if bottom.shape[3] % block_width != 0:
-        raise Refused("the blocks do not divide the sizes", "schemas/known_layers.yaml:1624")
+        raise Refused("the blocks do not divide the sizes", "schemas/known_layers.yaml:1625")
     c = bottom.shape[1]
     h = bottom.shape[2] // block_height
     w = bottom.shape[3] // block_width
@@ -1457,7 +1457,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ()),
     "Normalize": Reader(
         read_normalize,
         "schemas/known_layers.yaml:1401",
@@ -1466,13 +1466,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1981",
+        "schemas/known_layers.yaml:1984",
         (
             "feat_stride",
             "base_size",
@@ -1487,13 +1487,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3095",
+        "schemas/known_layers.yaml:3098",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
@@ -1505,7 +1505,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PassThrough": Reader(
         read_pass_through,
-        "schemas/known_layers.yaml:1619",
+        "schemas/known_layers.yaml:1620",
         ("block_height", "block_width"),
         ("num_output",),
     ),

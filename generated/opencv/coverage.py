@@ -129,18 +129,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1731",
+        "schemas/known_layers.yaml:1732",
         (
             Way(
-                "schemas/known_layers.yaml:1732",
+                "schemas/known_layers.yaml:1733",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1734",
+                        "schemas/known_layers.yaml:1735",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -896,18 +896,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1747",
+        "schemas/known_layers.yaml:1748",
         (
             Way(
-                "schemas/known_layers.yaml:1748",
+                "schemas/known_layers.yaml:1749",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1750",
+                        "schemas/known_layers.yaml:1751",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1616,12 +1616,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1651",
+        "schemas/known_layers.yaml:1652",
         (
             Way(
-                "schemas/known_layers.yaml:1652",
+                "schemas/known_layers.yaml:1653",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1653", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1738,14 +1738,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1908",
+        "schemas/known_layers.yaml:1911",
         (
             Way(
-                "schemas/known_layers.yaml:1909",
+                "schemas/known_layers.yaml:1912",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1910",
+                        "schemas/known_layers.yaml:1913",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1754,12 +1754,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2053",
-        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2056",
+        (Way("schemas/known_layers.yaml:2057", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2567",
-        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2570",
+        (Way("schemas/known_layers.yaml:2571", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2187,7 +2187,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2277,7 +2277,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1728",
+                "schemas/known_layers.yaml:1729",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2464,14 +2464,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="opencv-python-headless 4.14",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1642",
+        "schemas/known_layers.yaml:1643",
         (
             Way(
-                "schemas/known_layers.yaml:1644",
+                "schemas/known_layers.yaml:1645",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1647",
+                        "schemas/known_layers.yaml:1648",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2504,10 +2504,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             Way(
-                "schemas/known_layers.yaml:1879",
+                "schemas/known_layers.yaml:1882",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2515,27 +2515,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1885",
+                        "schemas/known_layers.yaml:1888",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1890",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1889",
+                        "schemas/known_layers.yaml:1892",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1894",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1893",
+                        "schemas/known_layers.yaml:1896",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2572,14 +2572,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="opencv-python-headless 4.14",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         (
             Way(
-                "schemas/known_layers.yaml:2048",
+                "schemas/known_layers.yaml:2051",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2050",
+                        "schemas/known_layers.yaml:2053",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2588,19 +2588,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         (
             Way(
-                "schemas/known_layers.yaml:2561",
+                "schemas/known_layers.yaml:2564",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2563",
+                        "schemas/known_layers.yaml:2566",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2564",
+                        "schemas/known_layers.yaml:2567",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

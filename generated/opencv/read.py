@@ -452,7 +452,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1721)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -501,7 +501,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -554,7 +554,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1721")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -777,11 +777,11 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
@@ -819,7 +819,7 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1880)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -835,23 +835,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1888")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1892")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     r.top(
         0,
         r.value(
@@ -923,13 +923,13 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2049)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2053")
     r.top(
         0,
         r.value(
@@ -944,17 +944,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2562)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2566")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     r.top(
         0,
         r.value(
@@ -1066,7 +1066,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             "pool",
             "kernel_size",
@@ -1116,7 +1116,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("save_output_param",),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ()),
     "Normalize": Reader(
         read_normalize,
         "schemas/known_layers.yaml:1401",
@@ -1125,7 +1125,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             "min_size",
             "max_size",
@@ -1159,13 +1159,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

@@ -212,22 +212,22 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1733)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1733")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1733")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1733")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1732",
+            "schemas/known_layers.yaml:1733",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -560,15 +560,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2259)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2262)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2259")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2262")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2259")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2262")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2259")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2262")
     if not op.max > 0:
-        raise Refused("does not hold: max > 0", "schemas/known_layers.yaml:2259")
+        raise Refused("does not hold: max > 0", "schemas/known_layers.yaml:2262")
     e.layer(layers.ReLU6(n=op.max), (input,), tops=(output,))
 
 
@@ -1528,20 +1528,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1749)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1749")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1749")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2350,17 +2350,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2495)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2498)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2498")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2501")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2498")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2501")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2500")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2503")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -2664,9 +2664,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1653)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1653")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -2816,11 +2816,11 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1909)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1912)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1913")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1913")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -2849,11 +2849,11 @@ def emit_proposal(
     rois: Value,
     own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1995)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1998)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1996")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1999")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1996")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1999")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -2887,7 +2887,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2054)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2057)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -2900,7 +2900,7 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2568)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2571)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3030,7 +3030,7 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2623)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2626)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
@@ -3064,7 +3064,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.AveragePool: Rule(
         (
             Alternative(emit_average_pool_1, "openvino/mapping.yaml:76"),
-            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1732"),
+            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1733"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:233"),
@@ -3089,7 +3089,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Cast: Rule((Alternative(emit_cast_2, "bvlc/mapping.yaml:406"),)),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2259"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2262"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:419"),
@@ -3208,7 +3208,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "openvino/mapping.yaml:90"),
-            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1748"),
+            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1749"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1050"),
@@ -3326,7 +3326,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2495"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2498"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -3368,7 +3368,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1652"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1653"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -3384,11 +3384,11 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1909"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1995"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1912"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1998"),)),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1420"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2054"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2568"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2057"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2571"),)),
     caffe_ops.DetectionOutput: Rule(
         (
             Alternative(emit_detection_output_1, "schemas/known_layers.yaml:687"),
@@ -3401,5 +3401,5 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_resize_2, "openvino/mapping.yaml:105"),
         ),
     ),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2623"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2626"),)),
 }

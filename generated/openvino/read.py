@@ -396,7 +396,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1721)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -445,7 +445,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -498,7 +498,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1721")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -675,7 +675,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1880)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -691,23 +691,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1888")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1892")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     r.top(
         0,
         r.value(
@@ -728,7 +728,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2486)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2489)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -737,7 +737,7 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
-    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2680)."""
+    """What layer SpatialTransformer computes (schemas/known_layers.yaml:2683)."""
     bottoms = r.bottoms
     transform_type = param.transform_type if param.transform_type is not None else "affine"
     sampler_type = param.sampler_type if param.sampler_type is not None else "bilinear"
@@ -753,36 +753,36 @@ def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
     if transform_type != "affine":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2694",
+            "schemas/known_layers.yaml:2697",
         )
     if sampler_type != "bilinear":
         raise Refused(
             "transform_type affine and sampler_type bilinear are known",
-            "schemas/known_layers.yaml:2694",
+            "schemas/known_layers.yaml:2697",
         )
     if de_transform:
-        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2695")
+        raise Refused("what de_transform does is not known", "schemas/known_layers.yaml:2698")
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2696")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2699")
     if bottoms[0].rank != 4:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2696")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2699")
     if not bottoms[1].rank >= 2:
-        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2696")
+        raise Refused("two bottoms are due: an image and its matrix", "schemas/known_layers.yaml:2699")
     free = (0 if param.theta_1_1 is not None else 1, 0 if param.theta_1_2 is not None else 1, 0 if param.theta_1_3 is not None else 1, 0 if param.theta_2_1 is not None else 1, 0 if param.theta_2_2 is not None else 1, 0 if param.theta_2_3 is not None else 1)
     count = sum(free)
     if not lib.product(bottoms[1].shape[1:]) == count > 0:
         raise Refused(
             "the second bottom holds as many numbers as the layer does not fix of six",
-            "schemas/known_layers.yaml:2697",
+            "schemas/known_layers.yaml:2700",
         )
     h = bottoms[0].shape[2]
     w = bottoms[0].shape[3]
     rows = output_H if param.output_H is not None else h
     columns = output_W if param.output_W is not None else w
     if not rows > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2698")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2701")
     if not columns > 0:
-        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2698")
+        raise Refused("output_H and output_W must be positive", "schemas/known_layers.yaml:2701")
     ends = lib.cumulative(free + (0,))
     places = tuple(sum(tuple(1 if end <= i else 0 for end in ends)) for i in range(count))
     told = r.value(
@@ -854,16 +854,16 @@ def read_spatial_transformer(r: Read, param: layers.SpatialTransformer) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1981)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1984)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -877,14 +877,14 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1985",
+            "schemas/known_layers.yaml:1988",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1986")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1989")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1986")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1989")
     if not (bottoms[0].shape[0] == 1 or bottoms[2].shape[0] == 1):
-        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1987")
+        raise Refused("one row tells the size of all images", "schemas/known_layers.yaml:1990")
     if len(tops) == 1:
         r.top(
             0,
@@ -922,7 +922,7 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1981")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1984")
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
@@ -959,13 +959,13 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2049)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2053")
     r.top(
         0,
         r.value(
@@ -980,17 +980,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2562)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2566")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     r.top(
         0,
         r.value(
@@ -1050,12 +1050,12 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2249)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2252)."""
     bottom = r.one_bottom()
     n = param.n if param.n is not None else 6.0
     cap = n if param.n is not None else 6.0
     if not cap > 0:
-        raise Refused("n must be positive", "schemas/known_layers.yaml:2255")
+        raise Refused("n must be positive", "schemas/known_layers.yaml:2258")
     r.top(0, r.value(hub.Clip(min=0.0, max=cap), (bottom,)))
 
 
@@ -1370,14 +1370,14 @@ def read_accum(r: Read, param: layers.Accum) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2613)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 0
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -2010,7 +2010,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             "pool",
             "kernel_size",
@@ -2044,7 +2044,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             "min_size",
             "max_size",
@@ -2062,10 +2062,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2486", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2489", ("axis",), ()),
     "SpatialTransformer": Reader(
         read_spatial_transformer,
-        "schemas/known_layers.yaml:2680",
+        "schemas/known_layers.yaml:2683",
         (
             "transform_type",
             "sampler_type",
@@ -2081,10 +2081,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("to_compute_dU",),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ()),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1981",
+        "schemas/known_layers.yaml:1984",
         (
             "feat_stride",
             "base_size",
@@ -2105,13 +2105,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -2136,7 +2136,7 @@ READERS: Final[Mapping[str, Reader]] = {
             "transform_param",
         ),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2249", ("n",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2252", ("n",), ()),
     "Interp": Reader(
         read_interp,
         "schemas/known_layers.yaml:1049",
@@ -2165,7 +2165,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("top_height", "top_width", "size_divisible_by", "have_reference"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2613", ("group",), ()),
     "ChannelPermutation": Reader(
         read_channel_permutation,
         "openvino/mapping.yaml:126",

@@ -141,28 +141,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1830",
+        "schemas/known_layers.yaml:1833",
         (
             Way(
-                "schemas/known_layers.yaml:1831",
+                "schemas/known_layers.yaml:1834",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1831",
+                        "schemas/known_layers.yaml:1834",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and (count_include_pad == 1 or pads == zeros(6))",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1732",
+                "schemas/known_layers.yaml:1733",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1734",
+                        "schemas/known_layers.yaml:1735",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -357,11 +357,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:265", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2241",
+                "schemas/known_layers.yaml:2244",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2241",
+                        "schemas/known_layers.yaml:2244",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -790,35 +790,35 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),),
     ),
     "Identity": Entry(
-        "schemas/known_layers.yaml:1584",
+        "schemas/known_layers.yaml:1585",
         (
             Way(
-                "schemas/known_layers.yaml:1585",
+                "schemas/known_layers.yaml:1586",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1585", "is_constant(input) and input.rank == 4"),
+                    Condition("schemas/known_layers.yaml:1586", "is_constant(input) and input.rank == 4"),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1590",
+                "schemas/known_layers.yaml:1591",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1590", "is_constant(input) and input.rank == 3"),
+                    Condition("schemas/known_layers.yaml:1591", "is_constant(input) and input.rank == 3"),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1595",
+                "schemas/known_layers.yaml:1596",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1595", "is_constant(input) and input.rank == 2"),
+                    Condition("schemas/known_layers.yaml:1596", "is_constant(input) and input.rank == 2"),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1600",
+                "schemas/known_layers.yaml:1601",
                 layers=("Parameter", "Reshape"),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1600",
+                        "schemas/known_layers.yaml:1601",
                         "is_constant(input) and input.rank not in [2, 3, 4]",
                     ),
                 ),
@@ -1012,28 +1012,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1815",
+        "schemas/known_layers.yaml:1818",
         (
             Way(
-                "schemas/known_layers.yaml:1816",
+                "schemas/known_layers.yaml:1819",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1816",
+                        "schemas/known_layers.yaml:1819",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and not has(Indices)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1748",
+                "schemas/known_layers.yaml:1749",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1750",
+                        "schemas/known_layers.yaml:1751",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1570,16 +1570,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2494",
+        "schemas/known_layers.yaml:2497",
         (
             Way(
-                "schemas/known_layers.yaml:2495",
+                "schemas/known_layers.yaml:2498",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2498", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2501", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2500",
+                        "schemas/known_layers.yaml:2503",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1778,13 +1778,13 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2870",
+        "schemas/known_layers.yaml:2873",
         (
-            Way("schemas/known_layers.yaml:2871", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2874", layers=("Transpose",)),
             Way(
-                "schemas/known_layers.yaml:1652",
+                "schemas/known_layers.yaml:1653",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1653", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1873,22 +1873,22 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:941", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2567",
-        (Way("schemas/known_layers.yaml:2568", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2570",
+        (Way("schemas/known_layers.yaml:2571", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1953",
+        "schemas/known_layers.yaml:1956",
         (
             Way(
-                "schemas/known_layers.yaml:1954",
+                "schemas/known_layers.yaml:1957",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1954",
+                        "schemas/known_layers.yaml:1957",
                         "len(min_sizes) == 1 and image_size == () and steps == () and offset == 0.5",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1956",
+                        "schemas/known_layers.yaml:1959",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1948,35 +1948,35 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2053",
-        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2056",
+        (Way("schemas/known_layers.yaml:2057", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2623",
-        (Way("schemas/known_layers.yaml:2623", layers=("ChannelShuffle",)),),
+        "schemas/known_layers.yaml:2626",
+        (Way("schemas/known_layers.yaml:2626", layers=("ChannelShuffle",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1681",
+        "schemas/known_layers.yaml:1682",
         (
             Way(
-                "schemas/known_layers.yaml:1682",
+                "schemas/known_layers.yaml:1683",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1682", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1683", 'mode == "CRD"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2813",
+                "schemas/known_layers.yaml:2816",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2813", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2816", 'mode == "CRD"'),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2099",
+        "schemas/known_layers.yaml:2102",
         (
             Way(
-                "schemas/known_layers.yaml:2100",
+                "schemas/known_layers.yaml:2103",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:2100", "has(axes) and len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2103", "has(axes) and len(axes) == 1"),),
             ),
         ),
     ),
@@ -2556,12 +2556,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "four or batch == 1 or blobs[0].rank == 3",
                         "a batch of matrices has a blob of three axes",
                     ),
+                    Condition(
+                        "schemas/known_layers.yaml:1582",
+                        "four or blobs[0].rank < 4",
+                        "a blob of four axes does not tell whether a matrix has a batch",
+                    ),
                 ),
             ),
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2651,7 +2656,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1728",
+                "schemas/known_layers.yaml:1729",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2922,19 +2927,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         (
             Way(
-                "schemas/known_layers.yaml:2561",
+                "schemas/known_layers.yaml:2564",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2563",
+                        "schemas/known_layers.yaml:2566",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2564",
+                        "schemas/known_layers.yaml:2567",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2943,14 +2948,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1642",
+        "schemas/known_layers.yaml:1643",
         (
             Way(
-                "schemas/known_layers.yaml:1644",
+                "schemas/known_layers.yaml:1645",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1647",
+                        "schemas/known_layers.yaml:1648",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2960,25 +2965,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1933",
+        "schemas/known_layers.yaml:1936",
         (
             Way(
-                "schemas/known_layers.yaml:1935",
+                "schemas/known_layers.yaml:1938",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[min_size],\n  max_sizes=[max_size] if has(max_size) else (),\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=(),\n  steps=(),\n  offset=0.5)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1936",
+                        "schemas/known_layers.yaml:1939",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
-                    Condition("schemas/known_layers.yaml:1937", "min_size >= 1", "min_size is due"),
+                    Condition("schemas/known_layers.yaml:1940", "min_size >= 1", "min_size is due"),
                     Condition(
-                        "schemas/known_layers.yaml:1938",
+                        "schemas/known_layers.yaml:1941",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1939",
+                        "schemas/known_layers.yaml:1942",
                         "min_size == int(min_size) and max_size == int(max_size)",
                         "sizes are whole pixels",
                     ),
@@ -3057,14 +3062,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2230",
+        "schemas/known_layers.yaml:2233",
         (
             Way(
-                "schemas/known_layers.yaml:2233",
+                "schemas/known_layers.yaml:2236",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2237",
+                        "schemas/known_layers.yaml:2240",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3074,14 +3079,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         (
             Way(
-                "schemas/known_layers.yaml:2048",
+                "schemas/known_layers.yaml:2051",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2050",
+                        "schemas/known_layers.yaml:2053",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3110,12 +3115,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:246",
         (
             Way(
-                "schemas/known_layers.yaml:2612",
+                "schemas/known_layers.yaml:2615",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2618",
+                        "schemas/known_layers.yaml:2621",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3143,10 +3148,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2486",
+        "schemas/known_layers.yaml:2489",
         (
             Way(
-                "schemas/known_layers.yaml:2488",
+                "schemas/known_layers.yaml:2491",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3180,10 +3185,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2786",
+        "schemas/known_layers.yaml:2789",
         (
             Way(
-                "schemas/known_layers.yaml:2788",
+                "schemas/known_layers.yaml:2791",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3192,12 +3197,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2790",
+                        "schemas/known_layers.yaml:2793",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2791",
+                        "schemas/known_layers.yaml:2794",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3207,19 +3212,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2804",
+        "schemas/known_layers.yaml:2807",
         (
             Way(
-                "schemas/known_layers.yaml:2806",
+                "schemas/known_layers.yaml:2809",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upsample, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2808",
+                        "schemas/known_layers.yaml:2811",
                         'mode == "pytorch"',
                         "the order of mode caffe is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2809",
+                        "schemas/known_layers.yaml:2812",
                         'output_datatype == "FLOAT32"',
                         "output_datatype must be FLOAT32",
                     ),
@@ -3269,14 +3274,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2220",
+        "schemas/known_layers.yaml:2223",
         (
             Way(
-                "schemas/known_layers.yaml:2222",
+                "schemas/known_layers.yaml:2225",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[axis_of(axis, bottom.rank)], keepdims=1)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2223",
+                        "schemas/known_layers.yaml:2226",
                         "mode == 0",
                         "a mode other than 0 (MEAN) is not known",
                     ),
@@ -3347,14 +3352,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2268",
+        "schemas/known_layers.yaml:2271",
         (
             Way(
-                "schemas/known_layers.yaml:2271",
+                "schemas/known_layers.yaml:2274",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2272",
+                        "schemas/known_layers.yaml:2275",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3390,20 +3395,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling3d": Entry(
-        "schemas/known_layers.yaml:1786",
+        "schemas/known_layers.yaml:1787",
         (
             Way(
-                "schemas/known_layers.yaml:1806",
+                "schemas/known_layers.yaml:1809",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("schemas/known_layers.yaml:1806", 'pool == "MAX"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1809", 'pool == "MAX"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1808",
+                "schemas/known_layers.yaml:1811",
                 rewrite="x = bottom if p == zeros(3) else Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(x, kernel_shape=k, strides=s)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1808", 'pool == "AVE"'),
+                    Condition("schemas/known_layers.yaml:1811", 'pool == "AVE"'),
                     Condition(
-                        "schemas/known_layers.yaml:1810",
+                        "schemas/known_layers.yaml:1813",
                         "max(over) == 0",
                         "a window hangs over the end, and by what its sum is divided is not known",
                     ),
@@ -3420,46 +3425,51 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1796",
+                "schemas/known_layers.yaml:1797",
                 "bottom.rank == 5",
                 "blobs of five axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1797",
+                "schemas/known_layers.yaml:1798",
                 "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and (global_pooling or has(kernel_size) != has(kernel_d))",
                 "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1799",
+                "schemas/known_layers.yaml:1800",
                 "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                 "the stride is stride, or stride_d, stride_h and stride_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1802",
                 "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                 "the padding is pad, or pad_d, pad_h and pad_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1803",
+                "schemas/known_layers.yaml:1804",
+                "not global_pooling or not (has(kernel_size) or has(kernel_d) or has(pad) and pad > 0 or has(pad_d) or has(stride) and stride != 1 or has(stride_d))",
+                "of global_pooling the window is the whole, without a size, stride or padding of its own",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:1806",
                 "min(k) > 0 and min(s) > 0 and min(count) > 0",
                 "window and stride are positive, and the window fits",
             ),
             Condition(
-                "schemas/known_layers.yaml:1804",
+                "schemas/known_layers.yaml:1807",
                 "all([b < w for b, w in zip(p, k)]) and all([(o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p)])",
                 "a window lies in the padding",
             ),
         ),
     ),
     "Reshape3d": Entry(
-        "schemas/known_layers.yaml:2356",
+        "schemas/known_layers.yaml:2359",
         (
             Way(
-                "schemas/known_layers.yaml:2358",
+                "schemas/known_layers.yaml:2361",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, 0, -1))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2359",
+                        "schemas/known_layers.yaml:2362",
                         "axis == 0 and num_axes == -1",
                         "NART's readers differ about axis and num_axes",
                     ),
@@ -3468,18 +3478,18 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2590",
-        (Way("schemas/known_layers.yaml:2591", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2593",
+        (Way("schemas/known_layers.yaml:2594", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2863",
+        "schemas/known_layers.yaml:2866",
         (
             Way(
-                "schemas/known_layers.yaml:2865",
+                "schemas/known_layers.yaml:2868",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2867",
+                        "schemas/known_layers.yaml:2870",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3540,14 +3550,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1674",
+        "schemas/known_layers.yaml:1675",
         (
             Way(
-                "schemas/known_layers.yaml:1676",
+                "schemas/known_layers.yaml:1677",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1678",
+                        "schemas/known_layers.yaml:1679",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3584,12 +3594,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="PPQ",
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2093",
+        "schemas/known_layers.yaml:2096",
         (
             Way(
-                "schemas/known_layers.yaml:2095",
+                "schemas/known_layers.yaml:2098",
                 rewrite="tops[0] = ReduceL2(bottom, axes=[axis_of(axes, bottom.rank)], keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2096", "has(axes)", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2099", "has(axes)", "axes is due"),),
             ),
         ),
     ),

@@ -191,17 +191,17 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1831)."""
+    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1834)."""
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1831")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1834")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1831")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1834")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1831")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1834")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(6)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(6)",
-            "schemas/known_layers.yaml:1831",
+            "schemas/known_layers.yaml:1834",
         )
     e.layer(
         layers.Pooling3d(
@@ -223,22 +223,22 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1733)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1733")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1733")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1733")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1732",
+            "schemas/known_layers.yaml:1733",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -645,15 +645,15 @@ def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2241)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2244)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2244")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2244")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2244")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2244")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -1358,11 +1358,11 @@ def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (schemas/known_layers.yaml:1585)."""
+    """Identity -> Parameter (schemas/known_layers.yaml:1586)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1585")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1586")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1585")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1586")
     e.layer(
         layers.Parameter(
             batch=input.shape[0],
@@ -1377,11 +1377,11 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (schemas/known_layers.yaml:1590)."""
+    """Identity -> Parameter (schemas/known_layers.yaml:1591)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1590")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1591")
     if input.rank != 3:
-        raise Refused("does not hold: input.rank == 3", "schemas/known_layers.yaml:1590")
+        raise Refused("does not hold: input.rank == 3", "schemas/known_layers.yaml:1591")
     e.layer(
         layers.Parameter(batch=input.shape[0], m=input.shape[1], n=input.shape[2]),
         (),
@@ -1391,20 +1391,20 @@ def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_3(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (schemas/known_layers.yaml:1595)."""
+    """Identity -> Parameter (schemas/known_layers.yaml:1596)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1595")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1596")
     if input.rank != 2:
-        raise Refused("does not hold: input.rank == 2", "schemas/known_layers.yaml:1595")
+        raise Refused("does not hold: input.rank == 2", "schemas/known_layers.yaml:1596")
     e.layer(layers.Parameter(m=input.shape[0], n=input.shape[1]), (), blobs=(input,), tops=(output,))
 
 
 def emit_identity_4(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter + Reshape (schemas/known_layers.yaml:1600)."""
+    """Identity -> Parameter + Reshape (schemas/known_layers.yaml:1601)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1600")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1601")
     if input.rank in (2, 3, 4):
-        raise Refused("does not hold: input.rank not in [2, 3, 4]", "schemas/known_layers.yaml:1600")
+        raise Refused("does not hold: input.rank not in [2, 3, 4]", "schemas/known_layers.yaml:1601")
     top = e.layer(
         layers.Parameter(m=1, n=lib.product(input.shape[:])),
         (),
@@ -1689,20 +1689,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1816)."""
+    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1819)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1816")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1819")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1816")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1819")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1816")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1819")
     if Indices is not None:
-        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1816")
+        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1819")
     e.layer(
         layers.Pooling3d(
             pool="MAX",
@@ -1723,20 +1723,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1749)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1749")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1749")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2586,17 +2586,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2495)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2498)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2498")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2501")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2498")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2501")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2500")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2503")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -2905,14 +2905,14 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2871)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2874)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1653)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1653")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3067,7 +3067,7 @@ def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2568)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2571)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3080,19 +3080,19 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1954)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1957)."""
     if len(op.min_sizes) != 1:
-        raise Refused("does not hold: len(min_sizes) == 1", "schemas/known_layers.yaml:1954")
+        raise Refused("does not hold: len(min_sizes) == 1", "schemas/known_layers.yaml:1957")
     if op.image_size != ():
-        raise Refused("does not hold: image_size == ()", "schemas/known_layers.yaml:1954")
+        raise Refused("does not hold: image_size == ()", "schemas/known_layers.yaml:1957")
     if op.steps != ():
-        raise Refused("does not hold: steps == ()", "schemas/known_layers.yaml:1954")
+        raise Refused("does not hold: steps == ()", "schemas/known_layers.yaml:1957")
     if op.offset != 0.5:
-        raise Refused("does not hold: offset == 0.5", "schemas/known_layers.yaml:1954")
+        raise Refused("does not hold: offset == 0.5", "schemas/known_layers.yaml:1957")
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1956")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1959")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1956")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1959")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes[0],
@@ -3181,7 +3181,7 @@ def emit_detection_output_1(
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2054)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2057)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3194,30 +3194,30 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2623)."""
+    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2626)."""
     e.layer(layers.ChannelShuffle(group=op.group), (X,), tops=(Y,))
 
 
 def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1682)."""
+    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1683)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1682")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1683")
     e.layer(layers.PixelShuffle(upscale_factor=op.blocksize), (input,), tops=(output,))
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2813)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2816)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2813")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2816")
     e.layer(layers.SubpixelUp(upsample=op.blocksize, mode="pytorch"), (input,), tops=(output,))
 
 
 def emit_reduce_l2(e: Emit, op: hub.ReduceL2, data: Value, reduced: Value) -> None:
-    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2100)."""
+    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2103)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2100")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2103")
     if len(op.axes) != 1:
-        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2100")
+        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2103")
     e.layer(
         layers.ReduceL2(axes=lib.axis_of(op.axes[0], data.rank), keepdims=op.keepdims),
         (data,),
@@ -3256,8 +3256,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1831"),
-            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1732"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1834"),
+            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1733"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:233"),
@@ -3296,7 +3296,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_clip_1, "ppq/mapping.yaml:23"),
             Alternative(emit_clip_2, "schemas/known_layers.yaml:265"),
-            Alternative(emit_clip_3, "schemas/known_layers.yaml:2241"),
+            Alternative(emit_clip_3, "schemas/known_layers.yaml:2244"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_6, "bvlc/mapping.yaml:419"),
@@ -3388,10 +3388,10 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:805"),)),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "schemas/known_layers.yaml:1585"),
-            Alternative(emit_identity_2, "schemas/known_layers.yaml:1590"),
-            Alternative(emit_identity_3, "schemas/known_layers.yaml:1595"),
-            Alternative(emit_identity_4, "schemas/known_layers.yaml:1600"),
+            Alternative(emit_identity_1, "schemas/known_layers.yaml:1586"),
+            Alternative(emit_identity_2, "schemas/known_layers.yaml:1591"),
+            Alternative(emit_identity_3, "schemas/known_layers.yaml:1596"),
+            Alternative(emit_identity_4, "schemas/known_layers.yaml:1601"),
             Alternative(emit_identity_6, "bvlc/mapping.yaml:821"),
         ),
     ),
@@ -3432,8 +3432,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1816"),
-            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1748"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1819"),
+            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1749"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1050"),
@@ -3553,7 +3553,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2495"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2498"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -3596,8 +3596,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2871"),
-            Alternative(emit_transpose_2, "schemas/known_layers.yaml:1652"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2874"),
+            Alternative(emit_transpose_2, "schemas/known_layers.yaml:1653"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_5, "bvlc/mapping.yaml:1657"),
@@ -3614,8 +3614,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:941"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2568"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1954"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2571"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1957"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:1381"),
@@ -3623,13 +3623,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:765"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2054"),)),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2623"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2057"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2626"),)),
     hub.DepthToSpace: Rule(
         (
-            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1682"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2813"),
+            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1683"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2816"),
         ),
     ),
-    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2100"),)),
+    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2103"),)),
 }

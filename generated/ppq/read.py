@@ -630,12 +630,17 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
         raise Refused("the sizes are channel, height and width, or m and n", "schemas/known_layers.yaml:1580")
     if not (four or batch == 1 or blobs[0].rank == 3):
         raise Refused("a batch of matrices has a blob of three axes", "schemas/known_layers.yaml:1581")
+    if not (four or blobs[0].rank < 4):
+        raise Refused(
+            "a blob of four axes does not tell whether a matrix has a batch",
+            "schemas/known_layers.yaml:1582",
+        )
     sizes = (batch, channel, height, width) if four else (m, n) if blobs[0].rank < 3 else (batch, m, n)
     r.top(0, r.value(hub.Identity(), (lib.reshape(blobs[0], sizes),)))
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1720)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1721)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -684,7 +689,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -737,7 +742,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1720")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1721")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1069,17 +1074,17 @@ def read_h_swish(r: Read, param: layers.HSwish) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2559)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2562)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2563")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2566")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2564")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2567")
     r.top(
         0,
         r.value(
@@ -1090,16 +1095,16 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1933)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1936)."""
     bottoms = r.bottoms
     min_size = param.min_size if param.min_size is not None else 0.0
     max_size = param.max_size if param.max_size is not None else 0.0
@@ -1108,15 +1113,15 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     clip = param.clip if param.clip is not None else True
     variance = param.variance
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1936")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1939")
     if not min_size >= 1:
-        raise Refused("min_size is due", "schemas/known_layers.yaml:1937")
+        raise Refused("min_size is due", "schemas/known_layers.yaml:1940")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1938")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1941")
     if min_size != int(min_size):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1939")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1942")
     if max_size != int(max_size):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1939")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1942")
     r.top(
         0,
         r.value(
@@ -1237,23 +1242,23 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2230)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2233)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2237")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2240")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2049)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2053")
     r.top(
         0,
         r.value(
@@ -1296,9 +1301,9 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1334,7 +1339,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2486)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2489)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1392,17 +1397,17 @@ def read_lstm_(r: Read, param: layers.Lstm) -> None:
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2786)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2789)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2790")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2793")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2790")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2793")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2791")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2794")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2791")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2794")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1417,15 +1422,15 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2804)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2807)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     output_datatype = param.output_datatype if param.output_datatype is not None else "FLOAT32"
     mode = param.mode if param.mode is not None else "pytorch"
     if mode != "pytorch":
-        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2808")
+        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2811")
     if output_datatype != "FLOAT32":
-        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2809")
+        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2812")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
@@ -1462,12 +1467,12 @@ def read_reflection_pad(r: Read, param: layers.ReflectionPad) -> None:
 
 
 def read_reduce(r: Read, param: layers.Reduce) -> None:
-    """What layer Reduce computes (schemas/known_layers.yaml:2220)."""
+    """What layer Reduce computes (schemas/known_layers.yaml:2223)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     mode = param.mode if param.mode is not None else 0
     if mode != 0:
-        raise Refused("a mode other than 0 (MEAN) is not known", "schemas/known_layers.yaml:2223")
+        raise Refused("a mode other than 0 (MEAN) is not known", "schemas/known_layers.yaml:2226")
     r.top(0, r.value(hub.ReduceMean(axes=(lib.axis_of(axis, bottom.rank),), keepdims=1), (bottom,)))
 
 
@@ -1568,14 +1573,14 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
 
 
 def read_re_lu3d(r: Read, param: layers.ReLU3d) -> None:
-    """What layer ReLU3d computes (schemas/known_layers.yaml:2268)."""
+    """What layer ReLU3d computes (schemas/known_layers.yaml:2271)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if channel_shared:
         raise Refused(
             "what channel_shared means without weights is not known",
-            "schemas/known_layers.yaml:2272",
+            "schemas/known_layers.yaml:2275",
         )
     r.top(
         0,
@@ -1619,7 +1624,7 @@ def read_batch_norm3d(r: Read, param: layers.BatchNorm3d) -> None:
 
 
 def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
-    """What layer Pooling3d computes (schemas/known_layers.yaml:1786)."""
+    """What layer Pooling3d computes (schemas/known_layers.yaml:1787)."""
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
     kernel_size = param.kernel_size if param.kernel_size is not None else 0
@@ -1637,58 +1642,63 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
     kernel_d = param.kernel_d if param.kernel_d is not None else 0
     stride_d = param.stride_d if param.stride_d is not None else 0
     if bottom.rank != 5:
-        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1796")
+        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1797")
     if (param.kernel_d is not None) != (param.kernel_h is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1797",
+            "schemas/known_layers.yaml:1798",
         )
     if (param.kernel_d is not None) != (param.kernel_w is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1797",
+            "schemas/known_layers.yaml:1798",
         )
     if not (global_pooling or (param.kernel_size is not None) != (param.kernel_d is not None)):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1797",
+            "schemas/known_layers.yaml:1798",
         )
     if (param.stride_d is not None) != (param.stride_h is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1799",
+            "schemas/known_layers.yaml:1800",
         )
     if (param.stride_d is not None) != (param.stride_w is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1799",
+            "schemas/known_layers.yaml:1800",
         )
     if (param.stride is not None and param.stride_d is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1799",
+            "schemas/known_layers.yaml:1800",
         )
     if (param.pad_d is not None) != (param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1802")
     if (param.pad_d is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1802")
     if (param.pad is not None and param.pad_d is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1801")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1802")
+    if not (not global_pooling or not (param.kernel_size is not None or param.kernel_d is not None or (param.pad is not None and pad > 0) or param.pad_d is not None or (param.stride is not None and stride != 1) or param.stride_d is not None)):
+        raise Refused(
+            "of global_pooling the window is the whole, without a size, stride or padding of its own",
+            "schemas/known_layers.yaml:1804",
+        )
     sizes = bottom.shape[2:]
     k = sizes if global_pooling else (kernel_d, kernel_h, kernel_w) if param.kernel_d is not None else (kernel_size, kernel_size, kernel_size)
     s = lib.ones(3) if global_pooling else (stride_d, stride_h, stride_w) if param.stride_d is not None else (stride, stride, stride)
     p = lib.zeros(3) if global_pooling else (pad_d, pad_h, pad_w) if param.pad_d is not None else (pad, pad, pad)
     count = tuple((n + 2 * b - w + (t - 1 if ceil_mode else 0)) // t + 1 for n, w, t, b in zip(sizes, k, s, p, strict=True))
     if not min(k) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1806")
     if not min(s) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1806")
     if not min(count) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1803")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1806")
     if not all(tuple(b < w for b, w in zip(p, k, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1804")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1807")
     if not all(tuple((o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1804")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1807")
     if pool == "MAX":
         over = tuple(max(0, (o - 1) * t + w - n - 2 * b) for o, n, w, t, b in zip(count, sizes, k, s, p, strict=True))
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -1698,29 +1708,29 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
         if max(over) != 0:
             raise Refused(
                 "a window hangs over the end, and by what its sum is divided is not known",
-                "schemas/known_layers.yaml:1810",
+                "schemas/known_layers.yaml:1813",
             )
         x = bottom if p == lib.zeros(3) else r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s), (x,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1786")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1787")
 
 
 def read_reshape3d(r: Read, param: layers.Reshape3d) -> None:
-    """What layer Reshape3d computes (schemas/known_layers.yaml:2356)."""
+    """What layer Reshape3d computes (schemas/known_layers.yaml:2359)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
     num_axes = param.num_axes if param.num_axes is not None else -1
     if axis != 0:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2359")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2362")
     if num_axes != -1:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2359")
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2362")
     r.top(0, r.value(hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, 0, -1)), (bottom,)))
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:2590)."""
+    """What layer Scales computes (schemas/known_layers.yaml:2593)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -1728,11 +1738,11 @@ def read_scales(r: Read, param: layers.Scales) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2863)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2866)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2867")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2870")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
@@ -1873,11 +1883,11 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_pixel_shuffle(r: Read, param: layers.PixelShuffle) -> None:
-    """What layer PixelShuffle computes (schemas/known_layers.yaml:1674)."""
+    """What layer PixelShuffle computes (schemas/known_layers.yaml:1675)."""
     bottom = r.one_bottom()
     upscale_factor = param.upscale_factor if param.upscale_factor is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1678")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1679")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upscale_factor, mode="CRD"), (bottom,)))
 
 
@@ -1899,12 +1909,12 @@ def read_instance_norm(r: Read, param: layers.InstanceNorm) -> None:
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:2093)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:2096)."""
     bottom = r.one_bottom()
     axes = param.axes if param.axes is not None else 4
     keepdims = param.keepdims if param.keepdims is not None else 1
     if param.axes is None:
-        raise Refused("axes is due", "schemas/known_layers.yaml:2096")
+        raise Refused("axes is due", "schemas/known_layers.yaml:2099")
     r.top(
         0,
         r.value(
@@ -2050,7 +2060,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1720",
+        "schemas/known_layers.yaml:1721",
         (
             "pool",
             "kernel_size",
@@ -2125,14 +2135,14 @@ READERS: Final[Mapping[str, Reader]] = {
     "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:938", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2559",
+        "schemas/known_layers.yaml:2562",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1933",
+        "schemas/known_layers.yaml:1936",
         ("min_size", "max_size", "aspect_ratio", "flip", "clip", "variance"),
         (),
     ),
@@ -2165,10 +2175,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("save_output_param", "visualize", "visualize_threshold", "transform_param"),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2230", ("negative_slope",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2233", ("negative_slope",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
@@ -2180,17 +2190,17 @@ READERS: Final[Mapping[str, Reader]] = {
         ("var_eps",),
         ("scale_filler", "shift_filler", "decay", "moving_average"),
     ),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2486", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2489", ("axis",), ()),
     "Lstm": Reader(
         read_lstm_,
         "schemas/known_layers.yaml:1162",
         ("num_output", "batch_size"),
         ("clipping_threshold", "weight_filler", "bias_filler"),
     ),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2786", ("downsample",), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2789", ("downsample",), ()),
     "SubpixelUp": Reader(
         read_subpixel_up,
-        "schemas/known_layers.yaml:2804",
+        "schemas/known_layers.yaml:2807",
         ("upsample", "output_datatype", "mode"),
         (),
     ),
@@ -2201,7 +2211,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("pad", "mode", "pad_w", "pad_h"),
         (),
     ),
-    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2220", ("axis", "mode"), ()),
+    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2223", ("axis", "mode"), ()),
     "Convolution3d": Reader(
         read_convolution3d,
         "schemas/known_layers.yaml:335",
@@ -2230,7 +2240,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ReLU3d": Reader(
         read_re_lu3d,
-        "schemas/known_layers.yaml:2268",
+        "schemas/known_layers.yaml:2271",
         ("negative_slope", "channel_shared"),
         (),
     ),
@@ -2242,7 +2252,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling3d": Reader(
         read_pooling3d,
-        "schemas/known_layers.yaml:1786",
+        "schemas/known_layers.yaml:1787",
         (
             "pool",
             "kernel_size",
@@ -2264,12 +2274,12 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Reshape3d": Reader(
         read_reshape3d,
-        "schemas/known_layers.yaml:2356",
+        "schemas/known_layers.yaml:2359",
         ("shape.dim", "axis", "num_axes"),
         (),
     ),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2590", ("alpha", "beta"), ()),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2863", ("dim",), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2593", ("alpha", "beta"), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2866", ("dim",), ()),
     "HeatMap2Coord": Reader(
         read_heat_map2_coord,
         "schemas/known_layers.yaml:948",
@@ -2277,14 +2287,14 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1183", ("mode",), ()),
-    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1674", ("upscale_factor",), ()),
+    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1675", ("upscale_factor",), ()),
     "InstanceNorm": Reader(
         read_instance_norm,
         "schemas/known_layers.yaml:1017",
         ("num_features", "eps", "affine"),
         (),
     ),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:2093", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:2096", ("axes", "keepdims"), ()),
     "Add": Reader(read_add, "ppq/mapping.yaml:37", (), ()),
     "Mul": Reader(read_mul, "ppq/mapping.yaml:42", (), ()),
 }

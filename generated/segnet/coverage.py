@@ -286,12 +286,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3110",
+        "schemas/known_layers.yaml:3113",
         (
             Way(
-                "schemas/known_layers.yaml:3111",
+                "schemas/known_layers.yaml:3114",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3111", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3114", "width == output.shape[3]"),),
             ),
         ),
     ),
@@ -2461,10 +2461,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3095",
+        "schemas/known_layers.yaml:3098",
         (
             Way(
-                "schemas/known_layers.yaml:3097",
+                "schemas/known_layers.yaml:3100",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2473,17 +2473,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3098",
+                        "schemas/known_layers.yaml:3101",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3099",
+                        "schemas/known_layers.yaml:3102",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3100",
+                        "schemas/known_layers.yaml:3103",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

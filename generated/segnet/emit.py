@@ -463,9 +463,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3111)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3114)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3111")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3114")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -2737,7 +2737,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:303"),)),
     caffe_ops.InnerProduct: Rule((Alternative(emit_inner_product, "bvlc/mapping.yaml:308"),)),
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
-    caffe_ops.MaxUnpool: Rule((Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3111"),)),
+    caffe_ops.MaxUnpool: Rule((Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3114"),)),
     caffe_ops.Power: Rule((Alternative(emit_power, "bvlc/mapping.yaml:367"),)),
     caffe_ops.Product: Rule((Alternative(emit_product, "bvlc/mapping.yaml:377"),)),
     caffe_ops.Sum: Rule((Alternative(emit_sum, "bvlc/mapping.yaml:396"),)),

@@ -164,30 +164,30 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("sophgo/mapping.yaml:66", "axes == 2 and not counted"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1732",
+                "schemas/known_layers.yaml:1733",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1732",
+                        "schemas/known_layers.yaml:1733",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1734",
+                        "schemas/known_layers.yaml:1735",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1699",
+                "schemas/known_layers.yaml:1700",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1699",
+                        "schemas/known_layers.yaml:1700",
                         "count_include_pad == 0 and len(kernel_shape) == 2 and dilations == ones(2) and pads != zeros(4)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1701",
+                        "schemas/known_layers.yaml:1702",
                         "caffe_windows_inside(X.shape[2:], kernel_shape, strides, pads[:2]) and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) == Y.shape[2:]",
                         "Caffe would compute another number of windows",
                     ),
@@ -328,12 +328,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3052",
+        "schemas/known_layers.yaml:3055",
         (
             Way(
-                "schemas/known_layers.yaml:3053",
+                "schemas/known_layers.yaml:3056",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3053", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3056", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -383,14 +383,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2240",
+        "schemas/known_layers.yaml:2243",
         (
             Way(
-                "schemas/known_layers.yaml:2241",
+                "schemas/known_layers.yaml:2244",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2241",
+                        "schemas/known_layers.yaml:2244",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1065,15 +1065,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1748",
+                "schemas/known_layers.yaml:1749",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1748",
+                        "schemas/known_layers.yaml:1749",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1750",
+                        "schemas/known_layers.yaml:1751",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1688,16 +1688,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2494",
+        "schemas/known_layers.yaml:2497",
         (
             Way(
-                "schemas/known_layers.yaml:2495",
+                "schemas/known_layers.yaml:2498",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2498", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2501", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2500",
+                        "schemas/known_layers.yaml:2503",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1896,12 +1896,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1651",
+        "schemas/known_layers.yaml:1652",
         (
             Way(
-                "schemas/known_layers.yaml:1652",
+                "schemas/known_layers.yaml:1653",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1652", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1653", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1986,16 +1986,16 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2347",
-        (Way("schemas/known_layers.yaml:2348", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:2350",
+        (Way("schemas/known_layers.yaml:2351", layers=("Reorg",)),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2842",
-        (Way("schemas/known_layers.yaml:2843", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2845",
+        (Way("schemas/known_layers.yaml:2846", layers=("Swish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2053",
-        (Way("schemas/known_layers.yaml:2054", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2056",
+        (Way("schemas/known_layers.yaml:2057", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
         "schemas/known_layers.yaml:1070",
@@ -2011,16 +2011,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:3057",
+                "schemas/known_layers.yaml:3060",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3057",
+                        "schemas/known_layers.yaml:3060",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3061",
+                        "schemas/known_layers.yaml:3064",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2029,18 +2029,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2623",
-        (Way("schemas/known_layers.yaml:2623", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2626",
+        (Way("schemas/known_layers.yaml:2626", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1908",
+        "schemas/known_layers.yaml:1911",
         (
             Way(
-                "schemas/known_layers.yaml:1909",
+                "schemas/known_layers.yaml:1912",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1910",
+                        "schemas/known_layers.yaml:1913",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -2756,10 +2756,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1695",
+                "schemas/known_layers.yaml:1696",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1695", 'pool == "AVE" and not avg_include_pad'),
+                    Condition("schemas/known_layers.yaml:1696", 'pool == "AVE" and not avg_include_pad'),
                 ),
             ),
             Way(
@@ -2850,7 +2850,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1728",
+                "schemas/known_layers.yaml:1729",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3129,33 +3129,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2338",
+        "schemas/known_layers.yaml:2341",
         (
             Way(
-                "schemas/known_layers.yaml:2340",
+                "schemas/known_layers.yaml:2343",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2343", "stride > 0", "stride is due"),
-                    Condition("schemas/known_layers.yaml:2344", "not reverse", "reverse is not known"),
+                    Condition("schemas/known_layers.yaml:2346", "stride > 0", "stride is due"),
+                    Condition("schemas/known_layers.yaml:2347", "not reverse", "reverse is not known"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2835",
-        (Way("schemas/known_layers.yaml:2838", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2838",
+        (Way("schemas/known_layers.yaml:2841", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         (
             Way(
-                "schemas/known_layers.yaml:2048",
+                "schemas/known_layers.yaml:2051",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2050",
+                        "schemas/known_layers.yaml:2053",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3164,21 +3164,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3029",
+        "schemas/known_layers.yaml:3032",
         (
             Way(
-                "schemas/known_layers.yaml:3039",
+                "schemas/known_layers.yaml:3042",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
-                conditions=(Condition("schemas/known_layers.yaml:3039", "len(bottoms) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:3042", "len(bottoms) == 2"),),
             ),
             Way(
-                "schemas/known_layers.yaml:3044",
+                "schemas/known_layers.yaml:3047",
                 rewrite='tops[0] = Resize(bottoms[0], scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:3044", "len(bottoms) == 1"),
+                    Condition("schemas/known_layers.yaml:3047", "len(bottoms) == 1"),
                     Condition(
-                        "schemas/known_layers.yaml:3048",
+                        "schemas/known_layers.yaml:3051",
                         "sizes == [n * scale for n in bottoms[0].shape[2:]]",
                         "one bottom is repeated by scale alone",
                     ),
@@ -3193,12 +3193,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:3033",
+                "schemas/known_layers.yaml:3036",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:3034",
+                "schemas/known_layers.yaml:3037",
                 "not pad_out_h and not pad_out_w",
                 "pad_out_h and pad_out_w are not known",
             ),
@@ -3283,15 +3283,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("c", "[bottom.shape[1]]"), ("behind", "c + ones(bottom.rank - 2)")),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2610",
+        "schemas/known_layers.yaml:2613",
         (
             Way(
-                "schemas/known_layers.yaml:2612",
+                "schemas/known_layers.yaml:2615",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2618",
+                        "schemas/known_layers.yaml:2621",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3336,14 +3336,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2230",
+        "schemas/known_layers.yaml:2233",
         (
             Way(
-                "schemas/known_layers.yaml:2233",
+                "schemas/known_layers.yaml:2236",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2237",
+                        "schemas/known_layers.yaml:2240",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3353,14 +3353,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1642",
+        "schemas/known_layers.yaml:1643",
         (
             Way(
-                "schemas/known_layers.yaml:1644",
+                "schemas/known_layers.yaml:1645",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1647",
+                        "schemas/known_layers.yaml:1648",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3370,10 +3370,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             Way(
-                "schemas/known_layers.yaml:1879",
+                "schemas/known_layers.yaml:1882",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3381,27 +3381,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1885",
+                        "schemas/known_layers.yaml:1888",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1890",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1889",
+                        "schemas/known_layers.yaml:1892",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1894",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1893",
+                        "schemas/known_layers.yaml:1896",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3479,10 +3479,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2486",
+        "schemas/known_layers.yaml:2489",
         (
             Way(
-                "schemas/known_layers.yaml:2488",
+                "schemas/known_layers.yaml:2491",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),

@@ -262,22 +262,22 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1732)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1733)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1733")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1733")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1732")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1733")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1732",
+            "schemas/known_layers.yaml:1733",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1734")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1735")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -296,19 +296,19 @@ def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1699)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1700)."""
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "schemas/known_layers.yaml:1699")
+        raise Refused("does not hold: count_include_pad == 0", "schemas/known_layers.yaml:1700")
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1699")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1700")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1699")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1700")
     if op.pads == lib.zeros(4):
-        raise Refused("does not hold: pads != zeros(4)", "schemas/known_layers.yaml:1699")
+        raise Refused("does not hold: pads != zeros(4)", "schemas/known_layers.yaml:1700")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]):
-        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1701")
+        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1702")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) != Y.shape[2:]:
-        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1701")
+        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1702")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -624,9 +624,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3053)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:3056)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3053")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:3056")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -737,15 +737,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2241)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2244)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2244")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2244")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2244")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2241")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2244")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -1904,20 +1904,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1748)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1749)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1749")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1748")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1749")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1750")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1751")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2905,17 +2905,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2495)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2498)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2498")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2501")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2498")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2501")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2500")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2503")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3224,9 +3224,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1652)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1653)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1652")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1653")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3376,17 +3376,17 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2348)."""
+    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:2351)."""
     e.layer(layers.Reorg(stride=op.blocksize), (input,), tops=(output,))
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2843)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2846)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2054)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2057)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3417,37 +3417,37 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:3057)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:3060)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3057")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:3060")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3057")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:3060")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3057")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:3060")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:3057",
+            "schemas/known_layers.yaml:3060",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3061")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3064")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3061")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:3064")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2623)."""
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2626)."""
     e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1909)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1912)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1913")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1910")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1913")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3704,8 +3704,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_average_pool_1, "sophgo/mapping.yaml:53"),
             Alternative(emit_average_pool_2, "sophgo/mapping.yaml:66"),
-            Alternative(emit_average_pool_3, "schemas/known_layers.yaml:1732"),
-            Alternative(emit_average_pool_4, "schemas/known_layers.yaml:1699"),
+            Alternative(emit_average_pool_3, "schemas/known_layers.yaml:1733"),
+            Alternative(emit_average_pool_4, "schemas/known_layers.yaml:1700"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_6, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_7, "bvlc/mapping.yaml:233"),
@@ -3730,7 +3730,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3053"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:3056"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:333"),
         ),
     ),
@@ -3748,7 +3748,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:2241"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:2244"),
             Alternative(emit_clip_2, "schemas/known_layers.yaml:265"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:417"),
@@ -3892,7 +3892,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "sophgo/mapping.yaml:90"),
-            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1748"),
+            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1749"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1050"),
@@ -4027,7 +4027,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2495"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2498"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -4070,7 +4070,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1652"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1653"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
@@ -4086,17 +4086,17 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2348"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2843"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2054"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2351"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2846"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2057"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:1071"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:3057"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:3060"),
         ),
     ),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2623"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1909"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2626"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1912"),)),
     caffe_ops.DetectionOutput: Rule(
         (
             Alternative(emit_detection_output_1, "schemas/known_layers.yaml:687"),

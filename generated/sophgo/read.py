@@ -665,7 +665,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1728")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1729")
     if yolo:
         if pool != "MAX":
             raise Refused("yolo is read of maxima alone", "sophgo/mapping.yaml:256")
@@ -1085,32 +1085,32 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2338)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2341)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2343")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2346")
     if reverse:
-        raise Refused("reverse is not known", "schemas/known_layers.yaml:2344")
+        raise Refused("reverse is not known", "schemas/known_layers.yaml:2347")
     r.top(0, r.value(hub.SpaceToDepth(blocksize=stride), (bottom,)))
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2835)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2838)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:2046)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:2049)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2050")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2053")
     r.top(
         0,
         r.value(
@@ -1125,7 +1125,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:3029)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3032)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 1
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1139,17 +1139,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3033",
+            "schemas/known_layers.yaml:3036",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:3033",
+            "schemas/known_layers.yaml:3036",
         )
     if pad_out_h:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3034")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3037")
     if pad_out_w:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3034")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:3037")
     if len(bottoms) == 2:
         places = r.value(
             hub.Cast(to=lib.element_type("int64")),
@@ -1167,7 +1167,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     if len(bottoms) == 1:
         if sizes != tuple(n * scale for n in bottoms[0].shape[2:]):
-            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:3048")
+            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:3051")
         s = float(scale)
         r.top(
             0,
@@ -1182,7 +1182,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
             ),
         )
         return
-    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:3029")
+    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:3032")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
@@ -1287,14 +1287,14 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2610)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2613)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2618")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2621")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1340,26 +1340,26 @@ def read_padding(r: Read, param: layers.Padding) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2230)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2233)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2237")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2240")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1642)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1643)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1647")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1648")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1877)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1880)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1375,23 +1375,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1885")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1888")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1887")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1890")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1889")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1892")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1891")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1894")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1893")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1896")
     r.top(
         0,
         r.value(
@@ -1513,7 +1513,7 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2486)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2489)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -2074,17 +2074,17 @@ READERS: Final[Mapping[str, Reader]] = {
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:50", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2338", ("stride", "reverse"), ("engine",)),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2835", ("beta",), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2341", ("stride", "reverse"), ("engine",)),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2838", ("beta",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:2046",
+        "schemas/known_layers.yaml:2049",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:3029",
+        "schemas/known_layers.yaml:3032",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
@@ -2108,7 +2108,7 @@ READERS: Final[Mapping[str, Reader]] = {
             "engine",
         ),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2610", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2613", ("group",), ("engine",)),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:252", ("min", "max"), ()),
     "Padding": Reader(
         read_padding,
@@ -2116,11 +2116,11 @@ READERS: Final[Mapping[str, Reader]] = {
         ("pad_l", "pad_r", "pad_t", "pad_b", "pad_value"),
         ("pad_method",),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2230", ("negative_slope",), ("engine",)),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1642", ("order",), ("engine",)),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2233", ("negative_slope",), ("engine",)),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1643", ("order",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1877",
+        "schemas/known_layers.yaml:1880",
         (
             "min_size",
             "max_size",
@@ -2168,7 +2168,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Mish": Reader(read_mish, "schemas/known_layers.yaml:1322", (), ("engine",)),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1206", ("dim_1", "dim_2", "dim_3"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2486", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2489", ("axis",), ()),
     "ContinuationIndicator": Reader(
         read_continuation_indicator,
         "schemas/known_layers.yaml:274",

@@ -19,7 +19,7 @@ def psroi_pooling(op: caffe_ops.PSROIPooling, operands: Sequence[NDArray | None]
     """Return float32 (regions, output_dim, group_size, group_size); a bin outside the map is 0.
 
     Raises:
-        GraphError: the number of channels is not that of the bins.
+        GraphError: the channels are not those of the bins, or a region is in an image that is not there.
     """
     return [_means(op, operands, 1.0)]
 
@@ -41,6 +41,11 @@ def _means(
     if channels != op.output_dim * bins * bins:
         raise GraphError(
             f"{op.output_dim} results of {bins} x {bins} bins need as many channels, there are {channels}",
+            where=f"caffe.{op.op_type}",
+        )
+    if rois.shape[1:] != (5,) or ((rois[:, 0] <= -1) | (rois[:, 0] >= images)).any():
+        raise GraphError(
+            f"each region is the index of one of {images} images and four numbers",
             where=f"caffe.{op.op_type}",
         )
     by_bin = data.reshape(images, op.output_dim, bins, bins, height, width)

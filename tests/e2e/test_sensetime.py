@@ -11,7 +11,7 @@ from caffeforge.runtime.backends import find
 from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.loaded import load
 from tests.e2e import vendor
-from tests.e2e.known_formulas import Floats, X
+from tests.e2e.known_formulas import Floats, X, noise
 from tests.e2e.known_layer_cases import Case
 from tests.e2e.sensetime_layer_cases import CASES, DEEP, KERNELS, LEFT, MAPS, NART, RIGHT, SEQUENCE, SLID
 
@@ -66,6 +66,9 @@ def test_the_mean_and_the_variance_are_taken_away(
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+PSROI = 'type: "PSROIMaskPooling" psroi_mask_pooling_param { spatial_scale: 0.5 output_dim: 2 group_size: 2 }'
+
+
 @pytest.mark.parametrize(
     ("dialect", "layer", "bottoms", "sentence"),
     [
@@ -100,6 +103,9 @@ def test_the_mean_and_the_variance_are_taken_away(
             "bias_term and the number of blobs",
         ),
         ("nart", 'type: "BatchNorm3d"', (DEEP,), "statistics of the batch"),
+        ("ppq", 'type: "Pooling3d" pooling3d_param { global_pooling: true pad: 1 }', (DEEP,), "the whole"),
+        ("nart", PSROI, (noise(2, 8, 6, 6), np.array([[-1, 0, 0, 9, 9]], np.float32)), "one of 2 images"),
+        ("nart", PSROI, (noise(2, 8, 6, 6), np.array([[0, 0, 9, 9]], np.float32)), "and four numbers"),
         ("nart", 'type: "ReLU3d" relu3d_param { channel_shared: true }', (DEEP,), "channel_shared"),
         ("ppq", 'type: "Reduce" reduce_param { mode: 1 }', (X,), "a mode other than 0"),
         (
@@ -167,3 +173,9 @@ def test_the_shape_of_a_parameter_is_not_read_by_nart(tmp_path: Path) -> None:
     layer = 'type: "Parameter" parameter_param { m: 4 n: 6 shape { dim: [4, 6] } }'
     with pytest.raises(CaffeforgeError, match="shape"):
         computed("nart", Case("", layer, (), X, (X[0, 0],)), tmp_path)
+
+
+def test_a_matrix_of_four_axes_is_refused_as_a_parameter(tmp_path: Path) -> None:
+    with pytest.raises(CaffeforgeError, match="whether a matrix has a batch"):
+        layer = 'type: "Parameter" parameter_param { m: 4 n: 6 }'
+        computed("ppq", Case("", layer, (), X, (X[:1, :1, :4, :6],)), tmp_path)

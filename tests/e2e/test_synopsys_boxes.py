@@ -340,3 +340,21 @@ def test_of_equally_far_points_that_of_the_least_place_among_512_is_taken(tmp_pa
 def test_a_layer_that_contradicts_itself_is_refused(layer: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(CaffeforgeError, match=sentence):
         computed(layer, [MAPS, boxes(2)], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shapes"),
+    [
+        ('"NonMaxSuppression" non_max_suppression_param { max_output_boxes_per_class: 2 }',
+         [(1, 9, 4), (1, 2, 8)]),
+        ('"MaskRCNNProposal" maskrcnn_proposal_param { batch_size: 1 rpn_bbox_std_dev: [1, 1, 1, 1] }',
+         [(1, 9, 2), (1, 8, 4), (1, 9, 4)]),
+        ('"PyramidROIAlign" pyramid_roi_align_param { crop_height: 2 crop_width: 2 }',
+         [(2, 3, 4), (1, 12), *[(2, side, side, 4) for side in (8, 4, 2, 1)]]),
+    ],
+)  # fmt: skip
+def test_bottoms_of_other_counts_are_refused(
+    layer: str, shapes: list[tuple[int, ...]], tmp_path: Path
+) -> None:
+    with pytest.raises(CaffeforgeError, match=r"for each|as many images"):
+        computed(f"type: {layer}", [np.zeros(shape, np.float32) for shape in shapes], tmp_path)
