@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ from caffeforge.runtime.graph import Value
 from caffeforge.runtime.onnx_front.loaded import load
 from caffeforge.runtime.shapes import infer
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "stride": 8,
     "base_size": 8,
     "ratios": (1.0, 2.0),
@@ -28,7 +29,7 @@ SHAPES = {"scores": (1, 4, 5, 6), "deltas": (1, 8, 5, 6), "info": (1, 3)}
 
 def test_an_own_op_does_not_take_the_name_that_an_input_has_for_a_size(tmp_path: Path) -> None:
     operands = [Value(name, "float32", shape) for name, shape in SHAPES.items()]
-    ((_, (size, _)),) = infer(Proposal(**SETTINGS), operands, 1)  # type: ignore[arg-type]
+    ((_, (size, _)),) = infer(Proposal(**SETTINGS), operands, 1)
     given = {**SHAPES, "x": (str(size), 2)}
     nodes = [
         helper.make_node("Proposal", [*SHAPES], ["rois"], domain="caffe", **SETTINGS),
@@ -46,7 +47,7 @@ def test_an_own_op_does_not_take_the_name_that_an_input_has_for_a_size(tmp_path:
     feed = {
         "scores": random.uniform(0, 1, SHAPES["scores"]).astype(np.float32),
         "deltas": random.normal(0, 0.4, SHAPES["deltas"]).astype(np.float32),
-        "info": np.float32([[38, 47, 1]]),
+        "info": np.array([[38, 47, 1]], np.float32),
         "x": np.ones((3, 2), np.float32),
     }
     found = load(tmp_path / "net.onnx").run(feed)

@@ -190,7 +190,7 @@ def test_a_map_may_call_a_value_as_another_tensor_of_the_file(tmp_path: Path) ->
     entries = [{"layer": "n", "type": "Neg", "value": "a"}, {"layer": "e", "type": "Exp", "value": "b"}]
     (tmp_path / "m.map.json").write_text(json.dumps({"layers": entries}))
     side = OnnxSide(tmp_path / "m.onnx", None, ("CPUExecutionProvider",))
-    found = side.run({"x": np.float32([0, 1])}, inner=True)
+    found = side.run({"x": np.array([0, 1], np.float32)}, inner=True)
     assert set(found) == {"a", "b", "y"}
     np.testing.assert_array_equal(found["a"], [0, -1])
     np.testing.assert_allclose(found["b"], np.exp([0, -1]), rtol=1e-6)
