@@ -21,6 +21,7 @@ from caffeforge.runtime.expand import expand
 from caffeforge.runtime.graph import Graph, Symbol, Value
 from caffeforge.runtime.islands import Island, islands, needed
 from caffeforge.runtime.onnx_model import known_weights, to_model, weights
+from caffeforge.runtime.op import full_name
 from caffeforge.runtime.ort_values import EXACT_BLOCKS, OrtValue, elements, give_back_memory, ort_value
 from caffeforge.runtime.providers import check_used, provider_named
 from caffeforge.runtime.quick_form import quick_form
@@ -248,6 +249,9 @@ class _References(_Step):
             except CaffeforgeError as error:
                 what = f"{error.where}: {error.what}" if error.where else error.what
                 raise CaffeforgeError(what, where=f"node {node.name}", hint=error.hint) from None
+            except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+                what = f"{full_name(node.op)} cannot be computed from these values: {error}"
+                raise CaffeforgeError(what, where=f"node {node.name}") from error
             if len(results) > len(node.outputs) and len(results) == len(node.op.outputs):
                 results = results[: len(node.outputs)]  # a net may leave the last ones out
             if len(results) != len(node.outputs):

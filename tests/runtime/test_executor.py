@@ -285,3 +285,11 @@ def test_what_a_reference_gives_is_checked(registered: Callable[..., None]) -> N
     x = np.ones((2, 3), np.float32)
     with pytest.raises(GraphError, match=r"b is declared float32\[2, 3\], but float64\[2, 3\] was computed"):
         Executor(with_islands(), threads=1).run({"x": x})
+
+
+def test_values_that_a_reference_cannot_take_are_told_in_a_sentence(registered: Callable[..., None]) -> None:
+    registered(Twice, lambda op, operands: [operands[0][[5]]])
+    with pytest.raises(
+        CaffeforgeError, match=r"node n2: test\.Twice cannot be computed from these values: index 5"
+    ):
+        Executor(with_islands(), threads=1).run({"x": np.ones((2, 3), np.float32)})
