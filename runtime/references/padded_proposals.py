@@ -8,9 +8,8 @@ import numpy as np
 
 from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.array import NDArray
-from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.reference import reference
-from caffeforge.runtime.references.proposals import anchors
+from caffeforge.runtime.references.proposals import anchors, check_shapes
 from caffeforge.runtime.references.suppression import suppressed
 
 
@@ -25,12 +24,7 @@ def padded_proposal(op: caffe_ops.PaddedProposal, operands: Sequence[NDArray | N
     assert scores is not None and deltas is not None and info is not None
     shapes = first_boxes(op)
     count, (rows, columns) = len(shapes), scores.shape[2:]
-    if scores.shape[:2] != (1, 2 * count) or deltas.shape != (1, 4 * count, rows, columns):
-        raise GraphError(
-            f"{count} anchors of one image need scores [1, {2 * count}, rows, columns] and deltas "
-            f"[1, {4 * count}, rows, columns]; there are {list(scores.shape)} and {list(deltas.shape)}",
-            where="caffe.PaddedProposal",
-        )
+    check_shapes("caffe.PaddedProposal", 1, count, scores, deltas)
     given = info.reshape(-1)[:3]
     height, width, scale = given if given[0] != 0 else np.array(op.image, np.float32)
     boxes = _boxes(op, shapes, deltas[0].reshape(count, 4, rows, columns))

@@ -9,9 +9,8 @@ import numpy as np
 
 from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.array import NDArray
-from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.reference import reference
-from caffeforge.runtime.references.proposals import all_boxes, anchors
+from caffeforge.runtime.references.proposals import all_boxes, anchors, check_shapes
 from caffeforge.runtime.references.suppression import suppressed
 
 
@@ -28,13 +27,7 @@ def part_sorted_proposal(
     assert scores is not None and deltas is not None and info is not None
     shapes = anchors(op.base_size, op.ratios, op.scales)
     count, (rows, columns) = len(shapes), scores.shape[2:]
-    due = [(1, each * count, rows, columns) for each in (2, 4)]
-    if [scores.shape, deltas.shape] != due:
-        raise GraphError(
-            f"{count} anchors need scores {list(due[0])} and deltas {list(due[1])}; there are "
-            f"{list(scores.shape)} and {list(deltas.shape)}",
-            where="caffe.PartSortedProposal",
-        )
+    check_shapes("caffe.PartSortedProposal", 1, count, scores, deltas)
     height, width, scale = info.reshape(-1)[:3]
     boxes = all_boxes(shapes, op.stride, deltas[0], (int(height), int(width)))
     boxes = boxes.reshape(rows * columns, count, 4).transpose(1, 0, 2).reshape(-1, 4).astype(np.float32)

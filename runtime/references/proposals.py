@@ -25,14 +25,8 @@ def proposal(op: caffe_ops.Proposal, operands: Sequence[NDArray | None]) -> Sequ
     scores, deltas, info = operands
     assert scores is not None and deltas is not None and info is not None
     shapes = anchors(op.base_size, op.ratios, op.scales)
-    images, _, rows, columns = scores.shape
-    due = [(images, each * len(shapes), rows, columns) for each in (2, 4)]
-    if [scores.shape, deltas.shape] != due:
-        raise GraphError(
-            f"{len(shapes)} anchors need scores {list(due[0])} and deltas {list(due[1])}; there are "
-            f"{list(scores.shape)} and {list(deltas.shape)}",
-            where="caffe.Proposal",
-        )
+    images = len(scores)
+    check_shapes("caffe.Proposal", images, len(shapes), scores, deltas)
     if images > 1 and len(info) > 1:
         raise GraphError("one row tells the size of all images", where="caffe.Proposal")
     size = info.reshape(-1)[:3]
@@ -57,6 +51,22 @@ def _of_image(
         : op.post_nms_top_n if op.post_nms_top_n > 0 else None
     ]
     return boxes[kept], own[kept]
+
+
+def check_shapes(where: str, images: int, count: int, scores: NDArray, deltas: NDArray) -> None:
+    """Refuse what is not two scores and four deltas of each of `count` anchors at each place of the images.
+
+    Raises:
+        GraphError: naming the shapes.
+    """
+    rows, columns = scores.shape[2:]
+    due = [(images, each * count, rows, columns) for each in (2, 4)]
+    if [scores.shape, deltas.shape] != due:
+        raise GraphError(
+            f"{count} anchors need scores {list(due[0])} and deltas {list(due[1])}; there are "
+            f"{list(scores.shape)} and {list(deltas.shape)}",
+            where=where,
+        )
 
 
 def all_boxes(shapes: NDArray, stride: int, deltas: NDArray, size: tuple[float, float]) -> NDArray:

@@ -13,7 +13,7 @@ from typing import Final
 from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.onnx_out.bodies.crops import crop_and_resize, pyramid_crop
 from caffeforge.runtime.onnx_out.bodies.detections import detection_output
-from caffeforge.runtime.onnx_out.bodies.faces import retina_face_detection
+from caffeforge.runtime.onnx_out.bodies.face_detections import retina_face_detection
 from caffeforge.runtime.onnx_out.bodies.mask_rcnn import mask_detection, mask_proposal
 from caffeforge.runtime.onnx_out.bodies.matrices import matrix_inverse
 from caffeforge.runtime.onnx_out.bodies.mlu_detections import detection_out, image_detect, yolov3_detection
@@ -22,7 +22,7 @@ from caffeforge.runtime.onnx_out.bodies.points import ball_query, farthest_point
 from caffeforge.runtime.onnx_out.bodies.proposals import part_sorted_proposal, proposal
 from caffeforge.runtime.onnx_out.bodies.region_pooling import psroi_mask_pooling, psroi_pooling
 from caffeforge.runtime.onnx_out.bodies.selection import selected_boxes
-from caffeforge.runtime.onnx_out.bodies.standing import frcn_detection, regions_above, yolo_detection
+from caffeforge.runtime.onnx_out.bodies.sophgo_detections import frcn_detection, regions_above, yolo_detection
 from caffeforge.runtime.onnx_out.bodies.suppression import by_loop
 from caffeforge.runtime.onnx_out.bodies.yolo_boxes import yolo_detection_output
 from caffeforge.runtime.op import Op

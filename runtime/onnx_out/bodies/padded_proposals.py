@@ -11,6 +11,7 @@ from caffeforge.runtime.builder import Builder
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.onnx_node import element_type
 from caffeforge.runtime.onnx_out.bodies.body import Body
+from caffeforge.runtime.onnx_out.bodies.proposals import check_shapes
 from caffeforge.runtime.onnx_out.bodies.suppression import LOWEST, Limits, Suppression, by_op
 from caffeforge.runtime.onnx_out.bodies.survivors import padded
 from caffeforge.runtime.references.padded_proposals import first_boxes
@@ -40,10 +41,7 @@ def padded_proposal(
     body = Body(builder)
     shapes = first_boxes(op)
     rows, columns = scores.shape[2:]
-    for value, each in ((scores, 2), (deltas, 4)):
-        due = (1, each * len(shapes), rows, columns)
-        if value.shape[:] != due:
-            raise Refused(f"{len(shapes)} anchors need {[*due]}, {value!r} is given")
+    check_shapes(1, len(shapes), scores, deltas)
     count = rows * columns * len(shapes)
     height, width, scale = _sizes(op, body, info)
     low, high = _corners(op, body, shapes, deltas)

@@ -34,10 +34,7 @@ def proposal(
     body = Body(builder)
     shapes = anchors(op.base_size, op.ratios, op.scales)
     images, _, rows, columns = scores.shape
-    for value, each in ((scores, 2), (deltas, 4)):
-        due = (images, each * len(shapes), rows, columns)
-        if value.shape[:] != due:
-            raise Refused(f"{len(shapes)} anchors need {list(due)}, {value!r} is given")
+    check_shapes(images, len(shapes), scores, deltas)
     if images > 1 and info.shape[0] > 1:
         raise Refused("one row tells the size of all images")
     count = rows * columns * len(shapes)
@@ -72,10 +69,7 @@ def part_sorted_proposal(
     body = Body(builder)
     shapes = anchors(op.base_size, op.ratios, op.scales)
     _, _, rows, columns = scores.shape
-    for value, each in ((scores, 2), (deltas, 4)):
-        due = (1, each * len(shapes), rows, columns)
-        if value.shape[:] != due:
-            raise Refused(f"{len(shapes)} anchors need {list(due)}, {value!r} is given")
+    check_shapes(1, len(shapes), scores, deltas)
     count = rows * columns * len(shapes)
     if count > op.sorted:
         raise Refused(f"of {count} anchors {op.sorted} are sorted, and the others lie as a heap leaves them")
@@ -94,6 +88,18 @@ def part_sorted_proposal(
     own = body(hub.Where(), small, Full((), LOWEST), own)
     boxes = (low, high, body.reshape(own, 1, count))
     _give(body, boxes, count, op.count, op.nms_threshold, (rois, own_scores), suppress)
+
+
+def check_shapes(images: int, count: int, scores: Value, deltas: Value) -> None:
+    """Refuse what is not two scores and four deltas of each of `count` anchors at each place of the images.
+
+    Raises:
+        Refused: naming the first that is not.
+    """
+    for value, each in ((scores, 2), (deltas, 4)):
+        due = (images, each * count, *scores.shape[2:])
+        if value.shape[:] != due:
+            raise Refused(f"{count} anchors need {list(due)}, {value!r} is given")
 
 
 def _small(
