@@ -251,7 +251,11 @@ layer { name: "y" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "
     [
         ('type: "BN"', [IMAGE], "bn_mode must be INFERENCE"),
         ('type: "Resample" resample_param { height: 12 width: 8 type: NEAREST }', [IMAGE], "lies outside"),
-        ('type: "FlowWarp" flow_warp_param { fill_value: NOT_A_NUMBER }', [IMAGE, FLOW], "is not read"),
+        (
+            'type: "FlowWarp" flow_warp_param { fill_value: NOT_A_NUMBER }',
+            [IMAGE, FLOW],
+            "places outside the image must be zero",
+        ),
         ('type: "DenseCRF" dense_crf_param { max_iter: 5 }', [IMAGE], "random fields"),
         ('type: "Add"', [IMAGE], "reads no blob"),
         (f"{FACES} yx_order: true }}", [IMAGE, IMAGE], "does not turn the squares"),
